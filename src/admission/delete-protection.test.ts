@@ -7,6 +7,7 @@ import { recordProtection } from '#admission/protection-annotations.ts';
 import { aVm } from '#api/validation/testing/valid-objects.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { applyJsonPatch } from '#kube/patches/json-patch.ts';
+import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 
 const LABEL = 'kubevirt.io/vm-delete-protection';
@@ -113,6 +114,8 @@ const VMS = [
 const lookup: ProtectionLookup = {
   protectedVms: async ({ namespace, limit }) =>
     VMS.filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace).slice(0, limit),
+  vmsOfClaim: () => [],
+  claimsOfVm: () => [],
 };
 
 interface DeleteCase {
@@ -208,7 +211,11 @@ describe('the webhook for deletes', () => {
   }
 
   test('reads no VMs unless an object is deleted', async () => {
-    const never: ProtectionLookup = { protectedVms: () => Promise.reject(new Error('unexpected call')) };
+    const never: ProtectionLookup = {
+      protectedVms: () => Promise.reject(new Error('unexpected call')),
+      vmsOfClaim: () => assert.fail('unexpected call'),
+      claimsOfVm: () => assert.fail('unexpected call'),
+    };
     const object = namespace('golden') as KubeObject;
     const request = { ...REQUEST, operation: 'UPDATE', user: 'alice', object, oldObject: object } as const;
     assert.deepEqual(await reviewProtectedDelete(request, never), {});
@@ -221,6 +228,8 @@ describe('the webhook for deletes', () => {
         limits.push(limit);
         return [];
       },
+      vmsOfClaim: () => [],
+      claimsOfVm: () => [],
     };
     for (const object of [
       namespace('golden'),
@@ -235,4 +244,97 @@ describe('the webhook for deletes', () => {
     }
     assert.deepEqual(limits, [20, 500, 500, 20]);
   });
+});
+
+const RUNNING = { status: { created: true } };
+const DISK_OF_RUNNING =
+  'PersistentVolumeClaim "root" is a disk of VirtualMachine "db": the claim and its data are deleted when the VM stops, and until then the VM cannot be migrated, restarted or snapshotted';
+
+interface WarningCase {
+  readonly vms: readonly Stored<VirtualMachine>[];
+  readonly metadata?: object;
+  readonly user?: string;
+  readonly want: readonly string[];
+}
+
+const warningCases: Record<string, WarningCase> = {
+  'the disk of a running VM': {
+    vms: [aStoredVm('ns', 'db', { ...RUNNING, ...withDisk('root') })],
+    want: [DISK_OF_RUNNING],
+  },
+  'the disk of a stopped VM': {
+    vms: [aStoredVm('ns', 'db', withDisk('root'))],
+    want: ['PersistentVolumeClaim "root" is a disk of VirtualMachine "db", which cannot start without it'],
+  },
+  'the persistent state of a running VM': {
+    vms: [aStoredVm('ns', 'db', { ...RUNNING, ...withDisk('other') })],
+    want: [
+      'PersistentVolumeClaim "root" is the persistent state of VirtualMachine "db": the claim and its data are deleted when the VM stops; the next start begins with empty state',
+    ],
+  },
+  'a disk of many VMs, naming three of them': {
+    vms: ['a', 'b', 'c', 'd'].map((name) => aStoredVm('ns', name, withDisk('root'))),
+    want: ['a', 'b', 'c'].map(
+      (name) => `PersistentVolumeClaim "root" is a disk of VirtualMachine "${name}", which cannot start without it`,
+    ),
+  },
+  'not a disk of a VM that is being deleted': {
+    vms: [aStoredVm('ns', 'db', { ...DELETING, ...withDisk('root') })],
+    want: [],
+  },
+  'not a claim that is already being deleted': {
+    vms: [aStoredVm('ns', 'db', withDisk('root'))],
+    metadata: { deletionTimestamp: THEN },
+    want: [],
+  },
+  'not one of our own components': {
+    vms: [aStoredVm('ns', 'db', withDisk('root'))],
+    user: 'system:serviceaccount:selfsame-system:restore-controller',
+    want: [],
+  },
+  'not the garbage collector': {
+    vms: [aStoredVm('ns', 'db', withDisk('root'))],
+    user: 'system:serviceaccount:kube-system:generic-garbage-collector',
+    want: [],
+  },
+  'no claim without a VM': { vms: [], want: [] },
+};
+
+describe('the deletion of a claim warns about', () => {
+  for (const [sentence, { vms, metadata, user = 'alice', want }] of Object.entries(warningCases)) {
+    test(sentence, async () => {
+      const oldObject = claim('ns', 'root', metadata) as KubeObject;
+      const request = { ...REQUEST, operation: 'DELETE', user, oldObject } as const;
+      const decision = await reviewProtectedDelete(request, { ...lookup, vmsOfClaim: () => vms });
+      assert.deepEqual(decision, want.length === 0 ? {} : { warnings: want });
+    });
+  }
+});
+
+describe('the deletion of a VM warns about', () => {
+  const restored = (name: string, uid = 'db-uid', annotations: object = { 'restore.kubevirt.io/name': 'back' }) =>
+    claim('ns', name, { ...ownerMetadata(uid, true), annotations }) as unknown as Stored<PersistentVolumeClaim>;
+  const isDeletedToo = (names: string) =>
+    `PersistentVolumeClaim ${names} came to VirtualMachine "db" with a restore and is deleted with it, unless the VM is deleted with --cascade=orphan`;
+  const diskCases: Record<string, { claims: readonly Stored<PersistentVolumeClaim>[]; user?: string; want?: string }> =
+    {
+      'restored disks': { claims: [restored('root')], want: isDeletedToo('"root"') },
+      'many restored disks, naming three of them': {
+        claims: ['a', 'b', 'c', 'd'].map((name) => restored(name)),
+        want: isDeletedToo('"a", "b", "c" and others'),
+      },
+      'no other disks of its own': { claims: [restored('root', 'db-uid', {})] },
+      'no disks of another owner': { claims: [restored('root', 'other-uid')] },
+      'nothing if a component deletes it': {
+        claims: [restored('root')],
+        user: 'system:serviceaccount:kube-system:namespace-controller',
+      },
+    };
+  for (const [sentence, { claims, user = 'alice', want }] of Object.entries(diskCases)) {
+    test(sentence, async () => {
+      const request = { ...REQUEST, operation: 'DELETE', user, oldObject: aStoredVm('ns', 'db') } as const;
+      const decision = await reviewProtectedDelete(request, { ...lookup, claimsOfVm: () => claims });
+      assert.deepEqual(decision, want === undefined ? {} : { warnings: [want] });
+    });
+  }
 });

@@ -123,3 +123,5 @@ export const RECOVERY_ANNOTATION = 'selfsame.io/recovery';
 
 /** The WebSocket subprotocol of KubeVirt's clients for console, VNC and port-forward. */
 export const PLAIN_STREAM_PROTOCOL = 'plain.kubevirt.io';
+/** Annotation of claims: the name of the restore that created them, as in KubeVirt. */
+export const RESTORE_NAME_ANNOTATION = 'restore.kubevirt.io/name';

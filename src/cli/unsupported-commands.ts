@@ -1,7 +1,7 @@
 /** Unsupported commands of KubeVirt's virtctl, by the words after the program, with the alternative. */
 export const UNSUPPORTED_COMMANDS: ReadonlyMap<string, string> = new Map([
   ['adm', 'log levels are set with the flag --log-level of selfsame'],
-  ['create clone', 'clones are not supported; take a snapshot and restore it into another VM'],
+  ['create clone', 'VirtualMachineClones are not supported; use virtctl clone'],
   ['create instancetype', 'instance types are not supported; set cpu and memory in the VM'],
   ['create preference', 'preferences are not supported; set the fields in the VM'],
   ['credentials', 'keys and passwords are set through cloud-init; see virtctl create vm --ssh-key'],

@@ -14,6 +14,14 @@ export function recordRead(type: ResourceType): void {
   listeners.getStore()?.(type);
 }
 
+/**
+ * Runs an operation whose reads are not part of a decision, for example those that find the address of a server. A call
+ * that fails is repeated, so a change of the address needs no trigger.
+ */
+export function ignoreReads<T>(work: () => T): T {
+  return listeners.exit(work);
+}
+
 /** Runs an operation and calls the listener for each read in it. */
 export function observeReads<T>(listener: ReadListener, work: () => T): T {
   return listeners.run(listener, work);

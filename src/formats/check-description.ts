@@ -4,8 +4,8 @@ import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/storage/snapshot-state.ts';
 import { placeKey } from '#formats/address-text.ts';
 import { findDuplicates } from '#formats/findings.ts';
-import { nameErrors } from '#kube/names.ts';
-import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
+import { labelKeyErrors, labelValueErrors, nameErrors } from '#kube/names.ts';
+import type { CloudInitPart, DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
 import { isDeviceId } from '#formats/device-rows.ts';
 import { quoteText } from '#lib/text/quote-text.ts';
 
@@ -14,11 +14,14 @@ const MAC = /^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/;
 const SERIAL = /^[A-Za-z0-9_.+-]{0,36}$/;
 const MAX_DEVICES = 256;
 const MAX_ROWS = 1024;
+const MAX_LABELS = 256;
+/** The limit of Secrets. */
+const MAX_CLOUD_INIT_BYTES = 1024 ** 2;
 const MAX_CPUS = 512;
 const MAX_MEMORY_MIB = 64 * 1024 * 1024;
 
 export function checkDescription(machine: MachineDescription): string[] {
-  const { name, uuid, serial, disks, nics, rows } = machine;
+  const { name, uuid, serial, disks, nics, rows, hostname } = machine;
   return [
     ...(name.trim() === '' ? ['the machine has no name'] : []),
     ...(uuid === undefined || UUID.test(uuid) ? [] : [`${quoteText(uuid)} is not a uuid`]),
@@ -40,6 +43,11 @@ export function checkDescription(machine: MachineDescription): string[] {
       (file) => `two disks have the file ${quoteText(file)}`,
     ),
     ...checkState(machine),
+    ...checkLabels(machine.labels),
+    ...checkLabels(machine.templateLabels),
+    ...(hostname === undefined || nameErrors('label', hostname).length === 0
+      ? []
+      : [`${quoteText(hostname)} is not a valid host name`]),
     ...findDuplicates(disks.flatMap(({ lun }) => lun?.guid ?? lun?.uuid ?? [])).map(
       (id) => `two disks are the LUN ${quoteText(id)}`,
     ),
@@ -68,7 +76,7 @@ function checkCount(what: string, count: number, max: number): string[] {
   return count > max ? [`there are ${count} ${what}, more than ${max}`] : [];
 }
 
-function checkDisk({ name, media, bus, sizeBytes, serial, lun }: DescribedDisk): string[] {
+function checkDisk({ name, media, bus, sizeBytes, serial, lun, file, cloudInit }: DescribedDisk): string[] {
   const errors: string[] = [];
   const label = `disk ${quoteText(name)}`;
   if (sizeBytes !== undefined && (!Number.isSafeInteger(sizeBytes) || sizeBytes < 0)) {
@@ -82,7 +90,34 @@ function checkDisk({ name, media, bus, sizeBytes, serial, lun }: DescribedDisk):
   if ((media === 'lun' || lun !== undefined) && (lun?.guid === undefined) === (lun?.uuid === undefined)) {
     errors.push(`${label}: a lun must have either a guid or a uuid`);
   }
+  if (cloudInit !== undefined && (lun !== undefined || file !== undefined)) {
+    errors.push(`${label}: it has cloud-init data, and also a ${lun === undefined ? 'file' : 'LUN'}`);
+  }
+  for (const part of [cloudInit?.userData, cloudInit?.networkData]) {
+    if (part !== undefined) errors.push(...checkCloudInitPart(part).map((error) => `${label}: ${error}`));
+  }
   return errors;
+}
+
+function checkCloudInitPart({ base64, secret }: CloudInitPart): string[] {
+  const bytes = Buffer.from(base64 ?? '', 'base64');
+  return [
+    ...(bytes.toString('base64') === (base64 ?? '') ? [] : ['its cloud-init data is not valid base64']),
+    ...(bytes.length > MAX_CLOUD_INIT_BYTES ? [`its cloud-init data has more than ${MAX_CLOUD_INIT_BYTES} bytes`] : []),
+    ...(secret === undefined || nameErrors('subdomain', secret).length === 0
+      ? []
+      : [`${quoteText(secret)} is not a valid name of a Secret`]),
+    ...(base64 === undefined && secret === undefined ? ['a part of its cloud-init data is missing'] : []),
+  ];
+}
+
+function checkLabels(labels: Readonly<Record<string, string>> = {}): string[] {
+  return [
+    ...checkCount('labels', Object.keys(labels).length, MAX_LABELS),
+    ...Object.entries(labels)
+      .filter(([key, value]) => labelKeyErrors(key).length + labelValueErrors(value).length > 0)
+      .map(([key, value]) => `${quoteText(`${key}=${value}`)} is not a valid label`),
+  ];
 }
 
 function checkState({ state, tpm, firmware, disks }: MachineDescription): string[] {

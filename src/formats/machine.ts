@@ -12,6 +12,20 @@ export type FirmwareKind = 'bios' | 'efi' | 'efi-secure';
 /** `vmdk` is only read; its data is converted on import. */
 export type DiskFormat = 'raw' | 'qcow2' | 'vmdk';
 
+/** A part of the data of cloud-init. At least one field is set. */
+export interface CloudInitPart {
+  /** The data in base64. Absent if it is in a Secret that the description does not contain. */
+  readonly base64?: string;
+  /** The name of the Secret that has the data; absent if the VM itself has it. */
+  readonly secret?: string;
+}
+
+/** The content of a disk from which cloud-init reads its configuration (NoCloud). */
+export interface DescribedCloudInit {
+  readonly userData?: CloudInitPart;
+  readonly networkData?: CloudInitPart;
+}
+
 export interface DescribedDisk {
   /** `disk-<name>`. */
   readonly id: string;
@@ -32,6 +46,8 @@ export interface DescribedDisk {
   readonly hotpluggable?: boolean;
   /** A storage device instead of a file, by guid or uuid. Always set for the media lun, possible for disk. */
   readonly lun?: { readonly guid?: string; readonly uuid?: string };
+  /** Set if the content is created from this data at each start; there is no file then. */
+  readonly cloudInit?: DescribedCloudInit;
 }
 
 export interface DescribedNic {
@@ -78,6 +94,12 @@ export interface MachineDescription {
   readonly state?: DescribedState;
   readonly disks: readonly DescribedDisk[];
   readonly nics: readonly DescribedNic[];
+  /** The host name that cloud-init and DHCP announce; absent if it is the name of the machine. */
+  readonly hostname?: string;
+  /** The labels of the VM. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** The labels of its instances. */
+  readonly templateLabels?: Readonly<Record<string, string>>;
   /**
    * Set if the VM has no boot orders, so that they only follow from the order of the disks; an import then adds none
    * either. Only for our own machines.

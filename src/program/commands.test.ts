@@ -37,6 +37,7 @@ const DEFAULTS: UpOptions = {
   audit: 'writes',
   auditLogMaxSize: 64,
   auditLogMaxBackup: 8,
+  eventTtl: 3_600_000,
 };
 
 interface UpCase {
@@ -77,6 +78,7 @@ const upCases: Record<string, UpCase> = {
     args: ['--audit', 'all-writes', '--audit-log-maxsize', '1', '--audit-log-maxbackup=2'],
     want: { audit: 'all-writes', auditLogMaxSize: 1, auditLogMaxBackup: 2 },
   },
+  'accepts the lifetime of Events': { args: ['--event-ttl', '1h30m'], want: { eventTtl: 5_400_000 } },
   'takes the last of a repeated flag': { args: ['--port', '1', '--port', '2'], want: { port: 2 } },
 };
 
@@ -125,6 +127,7 @@ interface UsageCase {
 
 const invalid = (value: string, flag: string, mustBe: string) =>
   `invalid argument ${JSON.stringify(value)} for ${flag}: must be ${mustBe}`;
+const DURATION = 'a duration from 1s to 8760h, such as 30m or 1h30m';
 const PORT = 'a port number from 0 to 65535';
 
 const mistakes: Record<string, UsageCase> = {
@@ -137,6 +140,14 @@ const mistakes: Record<string, UsageCase> = {
   'a flag without value': { argv: ['up', '--port'], error: 'flag needs an argument: --port' },
   'a port that is not a number': { argv: ['up', '--port', '64x'], error: invalid('64x', '"--port" flag', PORT) },
   'a port too high': { argv: ['up', '--port=65536'], error: invalid('65536', '"--port" flag', PORT) },
+  'a lifetime of Events in days': {
+    argv: ['up', '--event-ttl', '7d'],
+    error: invalid('7d', '"--event-ttl" flag', DURATION),
+  },
+  'a lifetime of Events too short': {
+    argv: ['engine', '--event-ttl', '0'],
+    error: invalid('0', '"--event-ttl" flag', DURATION),
+  },
   'an empty port': { argv: ['up', '--port='], error: invalid('', '"--port" flag', PORT) },
   'a negative port': { argv: ['up', '--port', '-1'], error: invalid('-1', '"--port" flag', PORT) },
   'a bad value in the environment': {

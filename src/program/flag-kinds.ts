@@ -1,6 +1,7 @@
 /** Kinds of flags that several commands of selfsame have: paths, ports, addresses, names and times. Pure. */
 import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { parseGoDuration } from '#kube/go/go-duration.ts';
 import { nameErrors } from '#kube/names.ts';
 import { checkedFlag, choiceFlag, type Flag, type FlagHeader, type FlagTable } from '#lib/command-line/flag.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
@@ -12,6 +13,8 @@ const MAX_PORT = 65_535;
 const NODE_NAME = /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/;
 const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const MIN_LIFETIME_MS = 5000;
+const MIN_DURATION_MS = 1000;
+const MAX_DURATION_MS = 8760 * 3_600_000;
 const VARIABLE_PREFIX = 'SELFSAME_';
 
 /** Lets the variable SELFSAME_NAME set each flag `--name` that is not given. */
@@ -102,6 +105,22 @@ export function lifetimeFlag(header: FlagHeader, days: number): Flag<number> {
       const ms = Number(count) * (UNITS[unit] ?? Number.NaN);
       return ms >= MIN_LIFETIME_MS ? ms : undefined;
     },
+  });
+}
+
+/** Creates a flag for a duration in the format of Go, in milliseconds. `fallback` has that format as well. */
+export function durationFlag(header: FlagHeader, fallback: string): Flag<number> {
+  const read = (text: string) => {
+    const ms = parseGoDuration(text) ?? Number.NaN;
+    return ms >= MIN_DURATION_MS && ms <= MAX_DURATION_MS ? ms : undefined;
+  };
+  return checkedFlag({
+    defaultText: fallback,
+    ...header,
+    value: 'DURATION',
+    fallback: read(fallback)!,
+    mustBe: 'a duration from 1s to 8760h, such as 30m or 1h30m',
+    read,
   });
 }
 

@@ -5,6 +5,7 @@ import { choiceFlag, requiredFlag, switchFlag, type FlagValues } from '#lib/comm
 import {
   addressFlag,
   dnsNameFlag,
+  durationFlag,
   lifetimeFlag,
   logLevelFlag,
   nodeNameFlag,
@@ -83,6 +84,7 @@ export const engineFlags = withFlagVariables({
     1,
     MAX_AUDIT_FILES,
   ),
+  eventTtl: durationFlag({ name: 'event-ttl', help: 'time to keep an Event after its last write' }, '1h'),
   logLevel: logLevelFlag('warn'),
 });
 export type EngineCommandOptions = FlagValues<typeof engineFlags>;

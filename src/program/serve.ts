@@ -42,11 +42,11 @@ async function serve(
   const dataDir = resolve(options.dataDir);
   const lock = acquireDataDir(dataDir);
   try {
-    const { host, port, tokenAuthFile } = options;
+    const { host, port, tokenAuthFile, eventTtl: eventTtlMs } = options;
     const tokens = tokenAuthFile === undefined ? undefined : resolve(tokenAuthFile);
     const audit = auditOptions(options);
     const log = createLog(options.logLevel);
-    const parts = { dataDir, host, port, tokenAuthFile: tokens, audit, log, clock: systemClock };
+    const parts = { dataDir, host, port, tokenAuthFile: tokens, audit, eventTtlMs, log, clock: systemClock };
     const { stop, text } = await start(parts);
     process.stdout.write(text);
     await stopped;
@@ -66,6 +66,7 @@ interface ServerParts {
   readonly port: number;
   readonly tokenAuthFile: string | undefined;
   readonly audit: AuditOptions;
+  readonly eventTtlMs: number;
   readonly log: Log;
   readonly clock: Clock;
 }

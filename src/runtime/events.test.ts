@@ -49,6 +49,16 @@ test('an Event has the fields that kubectl shows', async () => {
   });
 });
 
+test('remembers Events for ten minutes only', async () => {
+  const { clock, record, recorder } = setUp();
+  for (let n = 0; n < 100; n++) record(`number ${n}`);
+  await recorder.idle();
+  assert.equal(recorder.knownCount, 100);
+  await clock.advance(600_000);
+  record();
+  assert.equal(recorder.knownCount, 1);
+});
+
 test('counts a repeated Event within ten minutes, and creates a new one later', async () => {
   const { api, clock, record, recorder } = setUp();
   record();

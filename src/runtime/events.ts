@@ -91,6 +91,11 @@ export class EventRecorder implements EventSink {
     this.#sending ??= this.#sendAll();
   }
 
+  /** The number of Events that are remembered, so that a repetition increments their count. */
+  get knownCount(): number {
+    return this.#known.size;
+  }
+
   /** Resolves when everything recorded so far was sent or dropped. */
   async idle(): Promise<void> {
     while (this.#sending !== undefined) await this.#sending;
@@ -107,8 +112,16 @@ export class EventRecorder implements EventSink {
     series.lastMs = now;
     this.#known.delete(key);
     this.#known.set(key, series);
-    if (this.#known.size > MAX_KNOWN) this.#known.delete(this.#known.keys().next().value!);
+    this.#forgetOld(now);
     return series;
+  }
+
+  /** Forgets series that cannot be continued any more, and the oldest ones if there are too many. */
+  #forgetOld(now: number): void {
+    for (const [key, { lastMs }] of this.#known) {
+      if (this.#known.size <= MAX_KNOWN && now - lastMs < AGGREGATION_MS) return;
+      this.#known.delete(key);
+    }
   }
 
   #newSeries(key: string, about: KubeObject, note: EventNote, now: number): Series {

@@ -6,9 +6,9 @@ import { VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { ApiError } from '#kube/api-error.ts';
-import type { Node, PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { Node, PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { findDiskClaim, soleDataNodeOf, pickNode, checkUpload } from '#subresources/decide-disk.ts';
+import { findClassError, findDiskClaim, soleDataNodeOf, pickNode, checkUpload } from '#subresources/decide-disk.ts';
 
 const meta = { name: 'db', uid: 'u', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
 const aVm = (more: { status?: object; metadata?: object; spec?: object } = {}) =>
@@ -54,7 +54,7 @@ const cases: Record<string, Case> = {
   'the persistent state of a running VM': {
     ...STATE,
     vmi: aVmi('Running'),
-    want: '409 VM is running: stop it, or take a snapshot and export that',
+    want: '409 VM is running; stop it with "virtctl stop", or restore a snapshot of it to a new VM and export that',
   },
   'persistent state that the VM does not have': {
     ...STATE,
@@ -72,10 +72,13 @@ const cases: Record<string, Case> = {
     volume: 'scratch',
     want: '400 volume "scratch" is not a PersistentVolumeClaim: it has no persistent content',
   },
-  'a running VM': { vmi: aVmi('Running'), want: '409 VM is running: stop it, or take a snapshot and export that' },
+  'a running VM': {
+    vmi: aVmi('Running'),
+    want: '409 VM is running; stop it with "virtctl stop", or restore a snapshot of it to a new VM and export that',
+  },
   'a VM that starts': {
     vmi: aVmi('Scheduling'),
-    want: '409 VM is running: stop it, or take a snapshot and export that',
+    want: '409 VM is running; stop it with "virtctl stop", or restore a snapshot of it to a new VM and export that',
   },
   'an import into a running VM': { verb: 'importdisk', vmi: aVmi('Running'), want: '409 VM is running' },
   'an import': { verb: 'importdisk', want: 'db-root' },
@@ -166,3 +169,45 @@ test('in an existing cluster one of our nodes is chosen, although it repels othe
   assert.equal(pickNode([kubelet, aNode('host', 'True', taintSpec('selfsame.io/vms-only', 'NoSchedule'))]), 'host');
   assert.equal(pickNode([kubelet]), undefined);
 });
+
+const aManualVolume = (claimRef?: object) =>
+  ({ metadata: meta, spec: { storageClassName: 'nosuch', claimRef } }) as Stored<PersistentVolume>;
+const classCases: Record<
+  string,
+  { name?: string; classes?: string[]; volumes?: Stored<PersistentVolume>[]; want: string | undefined }
+> = {
+  'a class that does not exist': {
+    name: 'nosuch',
+    want: 'its storage class "nosuch" does not exist; choose one of local, shared',
+  },
+  'no class and no default class': {
+    want: 'it has no storage class, and there is no default class; choose one of local, shared',
+  },
+  'no class yet, which gets the default class': { classes: ['local', 'default'], want: undefined },
+  'no class at all': {
+    name: 'nosuch',
+    classes: [],
+    want: 'its storage class "nosuch" does not exist; there is none; create one',
+  },
+  'a volume that an administrator created': { name: 'nosuch', volumes: [aManualVolume()], want: undefined },
+  'a volume that is reserved for the claim': {
+    name: 'nosuch',
+    volumes: [aManualVolume({ namespace: 'lab', name: 'disk' })],
+    want: undefined,
+  },
+  'a volume of another claim': {
+    name: 'nosuch',
+    volumes: [aManualVolume({ namespace: 'lab', name: 'other' })],
+    want: 'its storage class "nosuch" does not exist; choose one of local, shared',
+  },
+};
+for (const [title, { name, classes = ['shared', 'local'], volumes = [], want }] of Object.entries(classCases)) {
+  test(`a claim with ${title}`, () => {
+    const claim = { metadata: { namespace: 'lab', name: 'disk' }, spec: { storageClassName: name } };
+    const known = classes.map((one) => {
+      const annotations = { 'storageclass.kubernetes.io/is-default-class': String(one === 'default') };
+      return { metadata: { ...meta, name: one, annotations } } as unknown as Stored<StorageClass>;
+    });
+    assert.equal(findClassError(claim as PersistentVolumeClaim, known, volumes), want);
+  });
+}

@@ -8,7 +8,7 @@ import { type VirtualMachine, runStrategyOf } from '#api/virtual-machine/kind.ts
 import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
 import { ApiError, badRequest, conflict, notFound } from '#kube/api-error.ts';
 import { findCondition } from '#kube/conditions.ts';
-import type { Node, PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { Node, PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { HOLD_MESSAGES } from '#api/verbs/verb.ts';
 
@@ -32,7 +32,9 @@ export function findDiskClaim(access: DiskTransferRequest): { readonly claim: st
   const isRunning = vmi !== undefined && controllerUid(vmi) === vm.metadata.uid && !isFinal(vmi);
   if (isRunning) {
     return refuse(
-      verb === 'exportdisk' ? 'VM is running: stop it, or take a snapshot and export that' : 'VM is running',
+      verb === 'exportdisk'
+        ? 'VM is running; stop it with "virtctl stop", or restore a snapshot of it to a new VM and export that'
+        : 'VM is running',
     );
   }
   const { snapshotInProgress, restoreInProgress } = vm.status ?? {};
@@ -72,6 +74,29 @@ export function checkUpload({ metadata }: PersistentVolumeClaim): ApiError | und
   if (owners !== undefined) return refuse(`it is used by VMs that are protected from deletion: ${owners}`);
   if (annotations[UPLOAD_ANNOTATION] === 'true') return undefined;
   return refuse(`it does not wait for content; it needs the annotation ${UPLOAD_ANNOTATION}: "true"`);
+}
+
+const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class';
+const isDefaultClass = ({ metadata }: Stored<StorageClass>) => metadata.annotations?.[DEFAULT_CLASS] === 'true';
+
+/** Returns why a claim whose class is not among `classes` can never be bound, or undefined if it may be. */
+export function findClassError(
+  { spec, metadata }: PersistentVolumeClaim,
+  classes: readonly Stored<StorageClass>[],
+  volumes: readonly Stored<PersistentVolume>[],
+): string | undefined {
+  const { storageClassName: name = '' } = spec;
+  const mayBind = ({ spec: { storageClassName = '', claimRef } }: PersistentVolume) =>
+    storageClassName === name &&
+    (claimRef === undefined || (claimRef.namespace === metadata.namespace && claimRef.name === metadata.name));
+  // A claim without a class gets the default class, possibly later.
+  if (spec.storageClassName === undefined && classes.some(isDefaultClass)) return undefined;
+  if (volumes.some(mayBind)) return undefined;
+  const names = classes.map((one) => one.metadata.name).sort();
+  const choice = names.length === 0 ? 'there is none; create one' : `choose one of ${names.join(', ')}`;
+  return name === ''
+    ? `it has no storage class, and there is no default class; ${choice}`
+    : `its storage class "${name}" does not exist; ${choice}`;
 }
 
 /** Returns the node that has the data, or undefined if all nodes can reach it. */

@@ -12,11 +12,17 @@ import { delay } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { listAll } from '#client/paged-list.ts';
 import { ApiError, conflict, isApiError, notFound, timeout } from '#kube/api-error.ts';
-import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import {
+  NODES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  STORAGE_CLASSES,
+  type PersistentVolumeClaim,
+} from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import type { Clock } from '#lib/clock.ts';
-import { findDiskClaim, soleDataNodeOf, pickNode, checkUpload } from '#subresources/decide-disk.ts';
+import { findClassError, findDiskClaim, soleDataNodeOf, pickNode, checkUpload } from '#subresources/decide-disk.ts';
 import type { NodeRequest } from '#subresources/node-connections.ts';
 
 /** A volume is provisioned within seconds; this waits up to 30 seconds. */
@@ -89,11 +95,27 @@ export async function bindClaim(
       const why = 'it is not bound to a volume: nothing was ever written to it';
       throw conflict({ group: '', plural: 'persistentvolumeclaims' }, name, why);
     }
+    if (tries === 0) await checkClass(parts, request, claim);
     if (claim.metadata.annotations?.[SELECTED_NODE] === undefined) await selectNode(parts, request, vm, claim);
     await delay(parts.clock, BIND_EVERY_MS, request);
     request.signal.throwIfAborted();
   }
-  throw timeout(`persistentvolumeclaim "${name}" is still not bound to a volume`);
+  throw timeout(`persistentvolumeclaim "${name}" is still not bound to a volume; see "kubectl describe pvc ${name}"`);
+}
+
+/** Throws if no volume can ever be provisioned for the claim, or bound to it, because its class does not exist. */
+async function checkClass(
+  { client }: DiskRequestParts,
+  { signal }: ClaimRequest,
+  claim: Stored<PersistentVolumeClaim>,
+): Promise<void> {
+  const classes = (await client.list(STORAGE_CLASSES, { signal })).items;
+  const { storageClassName: name = '' } = claim.spec;
+  if (classes.some(({ metadata }) => metadata.name === name)) return;
+  // Volumes that an administrator has created need no class.
+  const { items: volumes } = await listAll(client, PERSISTENT_VOLUMES, { signal });
+  const why = findClassError(claim, classes, volumes);
+  if (why !== undefined) throw conflict({ group: '', plural: 'persistentvolumeclaims' }, claim.metadata.name, why);
 }
 
 /** Selects the node for the volume, as the scheduler does for the first pod of a claim. */

@@ -71,12 +71,19 @@ async function createVm(plane: RealPlane): Promise<void> {
             firmware: { kernelBoot },
             devices: {
               tpm: { persistent: true },
-              disks: names.map((name) => ({ name, serial: name.toUpperCase(), disk: { bus: 'virtio' as const } })),
+              disks: [...names, 'seed'].map((name) => ({
+                name,
+                serial: name.toUpperCase(),
+                disk: { bus: 'virtio' as const },
+              })),
               interfaces: [{ name: 'default', masquerade: {} }],
             },
           },
           networks: [{ name: 'default', pod: {} }],
-          volumes: names.map((name) => ({ name, persistentVolumeClaim: { claimName: name } })),
+          volumes: [
+            ...names.map((name) => ({ name, persistentVolumeClaim: { claimName: name } })),
+            { name: 'seed', cloudInitNoCloud: { userData: '#cloud-config\n' } },
+          ],
         },
       },
     },
@@ -111,7 +118,7 @@ async function bootOf(plane: RealPlane) {
   };
 }
 
-const BOOT = { marked: ['a'], orders: ['1', '2'] };
+const BOOT = { marked: ['a'], orders: ['1', '2', '3'] };
 
 test('an OVA imports the selfsame machine into a new data directory', async (t: TestContext) => {
   const dir = mkdtempSync(join(tmpdir(), 'selfsame-ova-'));
@@ -127,7 +134,7 @@ test('an OVA imports the selfsame machine into a new data directory', async (t: 
   await stopVm(home);
   assert.deepEqual(
     await bootOf(home),
-    { ovf: BOOT, libvirt: ['1', '2'] },
+    { ovf: BOOT, libvirt: ['1', '2', '3'] },
     'the boot order is exported although the spec does not name one',
   );
   await run(home, 'export', 'ovf', VM.name, '--ova', file);
@@ -145,6 +152,8 @@ test('an OVA imports the selfsame machine into a new data directory', async (t: 
   const pci = first.pci.filter((address) => address !== gone?.pci);
   const disks = first.disks.filter((disk) => disk !== gone);
   assert.deepEqual(identityOf(again), identityOf({ ...first, pci, disks }));
+  assert.deepEqual(Object.keys(first.cloudInit).toSorted(), ['meta-data', 'user-data']);
+  assert.deepEqual(again.cloudInit, first.cloudInit, 'cloud-init sees the same instance-id, host name and data');
   assert.match(again.facts['tpm.nv'] ?? '', /^travels-along/, 'the TPM state is imported');
   const { name } = again.disks.find(({ serial }) => serial === 'C') ?? { name: '' };
   assert.match(await abroad.guest(VM.name).runCommand(`read ${name}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);

@@ -1,6 +1,7 @@
 /** A real guest with the QEMU guest agent: the data that it reports, frozen file systems, and probes. One guest for all tests. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { GUEST_IMAGE } from '#api/names.ts';
@@ -139,6 +140,31 @@ test('a snapshot freezes its file systems, and the guest can write afterwards', 
   assert.deepEqual(taken?.status?.indications, ['Online', 'GuestAgent'], JSON.stringify(taken?.status));
   assert.equal(taken?.status?.phase, 'Succeeded');
   await guest.runCommand('append /data/after snapshot', /GUEST appended/);
+});
+
+/** Calls virtctl and returns its standard output. */
+async function virtctl(...words: string[]): Promise<string> {
+  const program = new URL('../../virtctl', import.meta.url).pathname;
+  const argv = ['--kubeconfig', join(plane.dataDir, 'kubeconfig'), ...words];
+  return (await promisify(execFile)(program, argv)).stdout;
+}
+
+test('virtctl takes a snapshot and clones the running guest, each to the end', SLOW, async () => {
+  const taken = await virtctl('snapshot', 'vm', '--name=verb', '--wait');
+  assert.match(taken, /^Snapshot verb of VM vm was created\nSnapshot verb is ready; .*Online, GuestAgent\n$/);
+  const cloned = await virtctl('clone', 'vm', 'copy', '--wait');
+  const [, uuid] = /\nVM copy is a clone of VM vm; firmware uuid ([\w-]+);/.exec(cloned) ?? [];
+  const copy = await plane.awaitObject(VIRTUAL_MACHINES, 'copy', (object) => object !== undefined);
+  assert.equal(copy?.spec.template.spec?.domain.firmware?.uuid, uuid, cloned);
+  assert.notEqual((await guest.vmi()).spec.domain.firmware?.uuid, uuid);
+  await guest.runCommand('append /data/after clone', /GUEST appended/);
+});
+
+test('virtctl plugs and unplugs a disk, and waits for the guest', SLOW, async () => {
+  const added = await virtctl('addvolume', 'vm', '--volume-name=copy-data', '--disk-name=more', '--wait');
+  assert.match(added, /\nVolume more is plugged into VM vm\n$/);
+  const removed = await virtctl('removevolume', 'vm', '--volume-name=more', '--wait');
+  assert.match(removed, /\nVolume more is unplugged from VM vm\n$/);
 });
 
 test('a frozen guest writes nothing until the timeout', SLOW, async () => {

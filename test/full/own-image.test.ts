@@ -18,7 +18,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const IMAGE = join(ROOT, '.cache/debian-image/debian.qcow2');
 const RETRY_MS = 3000;
 
-/** What makes the guest the same machine, as the guest sees it; one line each. */
+/** Prints the identity of the machine as the guest sees it, one fact per line. */
 const REPORT = [
   'sudo cat /sys/class/dmi/id/product_uuid',
   'cat /etc/machine-id',

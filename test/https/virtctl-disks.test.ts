@@ -1,6 +1,7 @@
 /** virtctl export and import with disks: the real API, a real node endpoint and real files, without guests. */
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
@@ -9,8 +10,9 @@ import { STATE_LABEL } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { stateClaimFor } from '#formats/vm/to-manifests.ts';
-import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import { PERSISTENT_VOLUME_CLAIMS, SECRETS } from '#kube/core-kinds.ts';
 import type { ResourceType } from '#kube/meta.ts';
+import { buildCloudInitFiles } from '#node/volumes/local/cloud-init/cloud-init.ts';
 import type { DiskAccess } from '#node/endpoint/endpoint-agent.ts';
 import type { DiskUpload } from '#node/volumes/volumes-port.ts';
 import type { SubresourcesScene } from '#test/scenarios/subresources-scene.ts';
@@ -32,7 +34,7 @@ after(async () => await disks?.stop());
 
 const create = (type: ResourceType, object: Loose) => disks.create(type, object);
 const aVolumeFor = (claim: string, storage?: string) => disks.createVolumeFor(claim, storage);
-const aClaim = (name: string, marks?: Loose) => disks.createClaim(name, marks);
+const aClaim = (name: string, marks?: Loose, storage?: string) => disks.createClaim(name, marks, storage);
 const imageOf = (claim: string) => disks.imageOf(claim);
 /** Fails after the first bytes. */
 const failWith =
@@ -46,8 +48,8 @@ const failWith =
 const pci = (bus: string) => ({ type: 'pci', domain: '0x0000', bus, slot: '0x00', function: '0x0' });
 
 /** Makes a stopped VM that has run, with a small disk. */
-async function aStoppedVm(name: string): Promise<void> {
-  await aClaim(`${name}-root`);
+async function aStoppedVm(name: string, storage?: string): Promise<void> {
+  await aClaim(`${name}-root`, {}, storage);
   await scene.createVm(name, {
     runStrategy: 'Halted',
     template: {
@@ -103,7 +105,10 @@ suite('virtctl with disks', () => {
     const ova = join(dir, 'db.ova');
     const exported = await scene.virtctl('export', 'ovf', 'db', '--ova', ova);
     assert.equal(exported.code, 0, exported.err);
-    assert.match(exported.err, /^disk root: 4\.0 MiB\ndisk root: done, .*\/s\nVM db was exported to .*db\.ova\n$/);
+    assert.match(
+      exported.err,
+      /^disk root: 4\.0 MiB\ndisk root: done, .*\/s\nwriting root\.qcow2: .*iB\nwriting root\.qcow2: done, .*\/s\nVM db was exported to .*db\.ova\n$/,
+    );
     assert.deepEqual(
       readdirSync(dir).filter((name) => name.startsWith('db.')),
       ['db.ova'],
@@ -131,6 +136,50 @@ suite('virtctl with disks', () => {
     assert.deepEqual([places['nic-default'], places['disk-root']], ['0x03', '0x05']);
     const claim = await scene.admin.get(PERSISTENT_VOLUME_CLAIMS, { namespace: 'default', name: 'copy-root' });
     assert.equal(claim.metadata.annotations?.[UPLOAD_ANNOTATION], undefined);
+  });
+
+  test('exports disks as compressed qcow2 that QEMU accepts, or as raw on request, and imports both', async () => {
+    const out = join(dir, 'extracted');
+    mkdirSync(out);
+    const extract = (ova: string, name: string) => execFileSync('tar', ['-xf', ova, '-C', out, name]);
+    extract(join(dir, 'db.ova'), 'db.ovf');
+    extract(join(dir, 'db.ova'), 'root.qcow2');
+    const ovf = readFileSync(join(out, 'db.ovf'), 'utf8');
+    assert.match(
+      ovf,
+      /ovf:format="http:\/\/www\.gnome\.org\/~markmc\/qcow-image-format\.html" ovf:volume-format="COW"/,
+    );
+    const image = join(out, 'root.qcow2');
+    assert.ok(statSync(image).size < MIB, 'holes take no space');
+    assert.match(String(execFileSync('qemu-img', ['check', '-f', 'qcow2', image])), /No errors were found/);
+    const compared = execFileSync('qemu-img', ['compare', '-f', 'qcow2', '-F', 'raw', image, imageOf('db-root')]);
+    assert.match(String(compared), /Images are identical/);
+
+    const raw = join(dir, 'raw.ova');
+    const exported = await scene.virtctl('export', 'ovf', 'db', '--ova', raw, '--disk-format', 'raw');
+    assert.equal(exported.code, 0, exported.err);
+    extract(raw, 'root.img');
+    assert.ok(readFileSync(join(out, 'root.img')).equals(readFileSync(imageOf('db-root'))));
+    await aVolumeFor('plain-root');
+    const imported = await scene.virtctl('import', 'ovf', raw, '--name', 'plain', '--storage-class', 'manual');
+    assert.equal(imported.code, 0, imported.err);
+    assert.ok(readFileSync(imageOf('plain-root')).equals(readFileSync(imageOf('db-root'))));
+    const vmdk = await scene.virtctl('export', 'ovf', 'db', '--ova', raw, '--disk-format', 'vmdk');
+    assert.match(vmdk.err, /must be one of qcow2, raw/);
+  });
+
+  test('does not begin an export without enough free space', async () => {
+    await aStoppedVm('vast', '4Ti');
+    const ova = join(dir, 'vast.ova');
+    const { code, err } = await scene.virtctl('export', 'ovf', 'vast', '--ova', ova, '--disk-format', 'raw');
+    assert.equal(code, 1);
+    assert.match(
+      err,
+      /Cannot write .*vast\.ova: it needs up to 4\.0 TiB, and the file system of .* has .* left; free space, or choose/,
+    );
+    assert.ok(!readdirSync(dir).some((name) => name.startsWith('vast')));
+    const nowhere = await scene.virtctl('export', 'ovf', 'db', '--ova', join(dir, 'missing', 'db.ova'));
+    assert.match(nowhere.err, /Cannot write .*missing\/db\.ova: ENOENT/);
   });
 
   test('exports and imports the persistent state', async () => {
@@ -168,6 +217,64 @@ suite('virtctl with disks', () => {
     assert.equal(metadata.ownerReferences?.[0]?.uid, heir.metadata.uid);
     const brought = join(dir, 'volumes', `pv-${claim}`, 'state', 'tpm', 'tpm2-00.permall');
     assert.equal(readFileSync(brought, 'utf8'), 'the keys');
+  });
+
+  test('exports and imports cloud-init data and labels, with Secrets only on request', async () => {
+    await aStoppedVm('seeded');
+    const secret = { userdata: Buffer.from('#cloud-config').toString('base64') };
+    await create(SECRETS, { metadata: { namespace: 'default', name: 'keys' }, data: secret });
+    const { spec } = (await scene.readVm('seeded')).spec.template;
+    const seed = { name: 'seed', cloudInitNoCloud: { secretRef: { name: 'keys' }, networkData: 'version: 2' } };
+    const devices = { disks: [...spec.domain.devices.disks, { name: 'seed', cdrom: { bus: 'sata' } }] };
+    const template = {
+      metadata: { labels: { app: 'shop' } },
+      spec: { hostname: 'ledger', volumes: [...spec.volumes, seed], domain: { devices } },
+    };
+    const body = { metadata: { labels: { tier: 'gold' } }, spec: { template } };
+    await scene.admin.patch(VIRTUAL_MACHINES, { namespace: 'default', name: 'seeded' }, { type: 'merge', body });
+
+    const [bare, whole] = [join(dir, 'bare.ova'), join(dir, 'whole.ova')];
+    const without = await scene.virtctl('export', 'ovf', 'seeded', '--ova', bare);
+    assert.equal(without.code, 0, without.err);
+    assert.match(
+      without.err,
+      /Note: the cloud-init data of the disk seed is in the Secret keys and is not exported; use/,
+    );
+    assert.ok(!readFileSync(bare).includes(secret.userdata));
+    const asked = await scene.virtctl('import', 'ovf', bare, '--name', 'sprout', '--dry-run');
+    assert.match(
+      asked.err,
+      /create the Secret sprout-seed-cloudinit with it before the start, or name one with --secret/,
+    );
+    const strange = await scene.virtctl('import', 'ovf', bare, '--secret', 'root=keys', '--dry-run');
+    assert.match(strange.err, /--secret names "root"; the disks with cloud-init data in a Secret are seed/);
+    const mapped = await scene.virtctl('import', 'ovf', bare, '--name', 'x', '--secret', 'seed=keys', '--dry-run');
+    assert.match(mapped.out, /secretRef:\n +name: keys\n/);
+
+    const exported = await scene.virtctl('export', 'ovf', 'seeded', '--ova', whole, '--include-secrets');
+    assert.equal(exported.code, 0, exported.err);
+    assert.equal(statSync(whole).mode & 0o777, 0o600);
+    await aVolumeFor('sprout-root');
+    const imported = await scene.virtctl('import', 'ovf', whole, '--name', 'sprout', '--storage-class', 'manual');
+    assert.equal(imported.code, 0, imported.err);
+    const [from, to] = [await scene.readVm('seeded'), await scene.readVm('sprout')];
+    assert.deepEqual([to.metadata.labels, to.spec.template.metadata.labels], [{ tier: 'gold' }, { app: 'shop' }]);
+    const name = 'sprout-seed-cloudinit';
+    assert.deepEqual(to.spec.template.spec.volumes[1], {
+      name: 'seed',
+      cloudInitNoCloud: { secretRef: { name }, networkData: 'version: 2' },
+    });
+    const made = await scene.admin.get(SECRETS, { namespace: 'default', name });
+    assert.deepEqual([made.data, made.metadata.ownerReferences?.[0]?.uid], [secret, to.metadata.uid]);
+    const data = { userData: Buffer.alloc(0), networkData: undefined };
+    const metaData = (vm: Loose) =>
+      buildCloudInitFiles(data, { metadata: vm.metadata, spec: vm.spec.template.spec }).get('meta-data')?.toString();
+    assert.equal(metaData(to), metaData(from), 'cloud-init sees the same instance');
+    assert.match(metaData(to) ?? '', new RegExp(UUID));
+
+    await scene.admin.delete(SECRETS, { namespace: 'default', name: 'keys' });
+    const gone = await scene.virtctl('export', 'ovf', 'seeded', '--include-secrets');
+    assert.match(gone.err, /Cannot export VM seeded: the Secret keys of the disk seed does not exist; correct it/);
   });
 
   test('prints the objects of an import with --dry-run, and creates nothing', async () => {
@@ -276,7 +383,7 @@ suite('virtctl with disks', () => {
     assert.match(used.err, /is in use by pod "p"/);
     await scene.createVmi('busy', { phase: 'Running' });
     const runs = await scene.virtctl('export', 'ovf', 'busy', '--ova', join(dir, 'busy.ova'));
-    assert.match(runs.err, /VM is running: stop it, or take a snapshot and export that/);
+    assert.match(runs.err, /VM is running; stop it with "virtctl stop", or restore a snapshot of it to a new VM/);
     assert.deepEqual(
       readdirSync(dir).filter((name) => name.startsWith('busy')),
       [],

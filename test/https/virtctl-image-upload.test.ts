@@ -8,6 +8,7 @@ import { after, before, suite, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
+import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import { STATE_LABEL } from '#api/storage/persistent-state.ts';
 import type { DiskUpload } from '#node/volumes/volumes-port.ts';
 import { startCuttingProxy } from '#test/support/cutting-proxy.ts';
@@ -182,6 +183,10 @@ suite('virtctl image-upload', () => {
       args: ['none', 'a.raw', '--no-create'],
       err: /persistentvolumeclaims "none" not found/,
     },
+    'a storage class that does not exist': {
+      args: ['none', 'a.raw', '--size=4Mi', '--storage-class=nosuch'],
+      err: /storage class "nosuch" does not exist; choose one of .*manual/,
+    },
     'an archive': { args: ['none', 'a.raw', '--archive-path=x'], err: /--archive-path is not supported/ },
     'an invalid size': { args: ['none', 'a.raw', '--size=big'], err: /invalid size "big"/ },
     'an invalid volume mode': {
@@ -239,6 +244,52 @@ suite('virtctl image-upload', () => {
       /it contains the persistent state of a VM and is not a disk/,
     );
     for (const claim of ['guarded', 'tpm']) assert.equal(await waitsForUpload(claim), false);
+  });
+
+  test('names the node and its free space before it sends an image without room', async () => {
+    const received: number[] = [];
+    disks.wrap = counting(received);
+    await disks.createVolumeFor('full');
+    disks.freeBytes = () => 130 * MIB;
+    const { code, err } = await upload('full', 'a.raw', ...make);
+    disks.freeBytes = () => 131 * MIB;
+    assert.equal((await upload('full', 'a.raw', '--no-create')).code, 0);
+    [disks.wrap, disks.freeBytes] = [(one) => one, () => 100 * 1024 * MIB];
+    assert.equal(code, 1);
+    assert.match(err, /node "node-1" has 130\.0 MiB of free space there and needs 131\.0 MiB; free space on the node/);
+    assert.doesNotMatch(err, /retrying/);
+    assert.deepEqual(received, [CONTENT.length], 'only the second upload sent bytes');
+  });
+
+  test('refuses a claim whose storage class does not exist, and names the class', async () => {
+    await disks.create(PERSISTENT_VOLUME_CLAIMS, {
+      metadata: { namespace: 'default', name: 'lost' },
+      spec: {
+        accessModes: ['ReadWriteOnce'],
+        storageClassName: 'nosuch',
+        resources: { requests: { storage: '4Mi' } },
+      },
+    });
+    const { code, err } = await upload('lost', 'a.raw', '--no-create');
+    assert.equal(code, 1);
+    assert.match(err, /"lost": its storage class "nosuch" does not exist; choose one of .*manual/);
+    assert.doesNotMatch(err, /retrying/);
+  });
+
+  test('does not send an image again if the node runs out of room midway', async () => {
+    const received: number[] = [];
+    disks.wrap = counting(received);
+    writeFileSync(fileOf('filling.raw'), randomBytes(100 * MIB));
+    await disks.createVolumeFor('filling', '128Mi');
+    let checks = 0;
+    disks.freeBytes = () => (checks++ < 1 ? 100 * 1024 * MIB : 1 * MIB);
+    const { code, err } = await upload('filling', 'filling.raw', '--size=128Mi', '--storage-class=manual');
+    [disks.wrap, disks.freeBytes] = [(one) => one, () => 100 * 1024 * MIB];
+    assert.equal(code, 1);
+    assert.match(err, /node "node-1" has 1\.0 MiB of free space/);
+    assert.doesNotMatch(err, /retrying/);
+    assert.equal(received.length, 1);
+    assert.deepEqual(readdirSync(disks.directoryOf('filling')), []);
   });
 
   test('accepts the old flags, and reports what is not supported', async () => {

@@ -1,11 +1,13 @@
 /** virtctl against the real API, a real node endpoint and simulated guests. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { PassThrough } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { after, before, beforeEach, suite, test } from 'node:test';
 import { NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
-import { apiVersionOf } from '#kube/meta.ts';
+import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
+import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
+import { apiVersionOf, type ResourceType } from '#kube/meta.ts';
 import { Sink, startSubresourcesScene, type SubresourcesScene } from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
@@ -126,6 +128,61 @@ suite('virtctl', () => {
     assert.equal((await scene.virtctl('soft-reboot', name)).code, 1, 'the guest is paused');
     assert.equal((await scene.virtctl('reset', name)).out, `VMI ${name} was scheduled to reset\n`);
     assert.deepEqual(scene.node.done, [`pause ${name}`, `reset ${name}`]);
+  });
+
+  test('warns before it removes a disk that the guest has mounted', async () => {
+    const name = scene.newName();
+    const volume = { name: 'data', persistentVolumeClaim: { claimName: 'data', hotpluggable: true } };
+    const disk = { name: 'data', disk: { bus: 'scsi' }, serial: 'data' };
+    const spec = { domain: { devices: { disks: [disk] } }, volumes: [volume] };
+    await scene.createVm(name, { runStrategy: 'Always' });
+    await scene.createVmi(name, { ...RUNS, spec, conditions: [{ type: 'AgentConnected', status: 'True' }] });
+    scene.node.run(name);
+    const mounted = { diskName: 'sda', mountPoint: '/srv', fileSystemType: 'xfs' };
+    const serial = '0QEMU_QEMU_HARDDISK_data';
+    scene.node.fileSystems = { items: [{ ...mounted, disk: [{ busType: 'scsi', serial }] }] };
+    const argv = ['removevolume', name, '--volume-name=data', '--dry-run'];
+    const { code, out, err } = await scene.virtctl(...argv);
+    assert.equal(code, 0, err);
+    assert.match(out, /^Dry Run execution\nSuccessfully submitted remove volume request/);
+    assert.match(err, /^Warning: the guest of VM \S+ has volume data mounted at \/srv \(sda, xfs\): .*\n$/);
+
+    scene.node.nextError = new Error('the agent is busy');
+    const busy = await scene.virtctl(...argv);
+    scene.node.nextError = undefined;
+    assert.equal(busy.code, 0, busy.err);
+    assert.match(busy.err, /^Warning: cannot check whether the guest of VM \S+ has volume data mounted: .*\n$/);
+
+    scene.node.fileSystems = { items: [] };
+    assert.equal((await scene.virtctl(...argv)).err, '');
+    scene.node.fileSystems = undefined;
+  });
+
+  test('a clone that fails leaves nothing, and one that takes long continues', async () => {
+    const name = scene.newName();
+    await scene.createVm(name, { runStrategy: 'Halted' });
+    const steps = async () => {
+      const types: ResourceType[] = [VIRTUAL_MACHINE_SNAPSHOTS, VIRTUAL_MACHINE_RESTORES];
+      const lists = await Promise.all(types.map((type) => scene.admin.list(type, { namespace: 'default' })));
+      return lists.map(({ items }) => items.map(({ metadata }) => metadata.name));
+    };
+    const out = new Sink();
+    const done = scene.virtctlInteractive(Readable.from([]), out, 'clone', name, 'copy', '--wait');
+    await once(out, 'grown');
+    const [[step = ''] = [], restores] = await steps();
+    assert.deepEqual(restores, [step]);
+    await scene.patchStatus(VIRTUAL_MACHINE_SNAPSHOTS, step, { phase: 'Failed', error: { message: 'no room' } });
+    const { code, err } = await done;
+    assert.equal(code, 1);
+    assert.ok(err.endsWith(`Cannot take snapshot ${step}: no room\n`), err);
+    assert.deepEqual(await steps(), [[], []]);
+
+    const late = await scene.virtctl('clone', name, 'copy', '--wait', '--timeout=1ms');
+    assert.match(late.err, /Cannot confirm that snapshot clone-copy-\w+ is ready: after 0s, .*; it continues, see /);
+    assert.deepEqual(
+      (await steps()).map(({ length }) => length),
+      [1, 1],
+    );
   });
 
   test('prints both versions', async () => {

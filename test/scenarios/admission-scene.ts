@@ -94,6 +94,8 @@ function lookupOf(plane: OperatorPlane | undefined): AdmissionLookup {
         .filter(({ metadata, spec }) => metadata.namespace === namespace && spec.target.name === vmName)
         .filter((restore) => !isRestoreFinished(restore))
         .map(({ metadata: { name } }) => ({ name })),
+    vmsOfClaim: () => [],
+    claimsOfVm: () => [],
     async protectedVms(query) {
       const options = { ...query, labelSelector: PROTECTED_SELECTOR };
       return (await plane?.client('selfsame-webhook').list(VIRTUAL_MACHINES, options))?.items ?? [];

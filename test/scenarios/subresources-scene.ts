@@ -270,6 +270,8 @@ export class FakeNode implements EndpointAgent {
   /** True: its guests have no display. */
   isHeadless = false;
   nextError: Error | undefined;
+  /** The answer to filesystemlist; undefined for the default answer. */
+  fileSystems: object | undefined;
 
   run(name: string, state: DomainState = { state: 'running' }): void {
     this.#states.set(name, state);
@@ -307,7 +309,7 @@ export class FakeNode implements EndpointAgent {
 
   async readGuest(id: string, what: string): Promise<object> {
     if (this.nextError !== undefined) throw this.nextError;
-    return { asked: `${what} of ${id}` };
+    return (what === 'filesystemlist' && this.fileSystems) || { asked: `${what} of ${id}` };
   }
 
   /** Opens the console of a guest that echoes in capitals. */

@@ -112,7 +112,7 @@ const refusals: Record<string, Refusal> = {
   },
   'neither running nor runStrategy': {
     object: () => aVm({ spec: { runStrategy: null } }),
-    message: /RunStrategy must be specified$/,
+    message: /RunStrategy must be specified: must be one of Always, Halted, /,
   },
   'a value that the schema does not allow': {
     object: () =>

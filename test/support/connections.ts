@@ -2,13 +2,10 @@
 import type { ApiHandler, StreamSink } from '#engine/request/request.ts';
 
 export class Connections {
-  readonly #broken = Promise.withResolvers<never>();
+  /** Rejects the requests in progress. Not one promise for all requests: it would keep the response of each. */
+  readonly #pending = new Set<(error: Error) => void>();
   readonly #streams = new Set<StreamSink>();
   #isBroken = false;
-
-  constructor() {
-    this.#broken.promise.catch(() => {});
-  }
 
   get isBroken(): boolean {
     return this.#isBroken;
@@ -16,8 +13,8 @@ export class Connections {
 
   wrap(handler: ApiHandler): ApiHandler {
     return async (request) => {
-      if (this.#isBroken) return await this.#broken.promise;
-      const response = await Promise.race([this.#broken.promise, handler(request)]);
+      if (this.#isBroken) throw brokenConnection();
+      const response = await this.#untilBroken(handler(request));
       return 'stream' in response
         ? { ...response, stream: (sink) => this.#trackStream(response.stream, sink) }
         : response;
@@ -27,8 +24,19 @@ export class Connections {
   /** Breaks all connections: pending requests fail and streams end. */
   breakAll(): void {
     this.#isBroken = true;
-    this.#broken.reject(new Error('the connection is broken'));
+    for (const reject of this.#pending) reject(brokenConnection());
     for (const sink of this.#streams) sink.end();
+  }
+
+  async #untilBroken<T>(answer: T | Promise<T>): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    this.#pending.add(reject);
+    Promise.resolve(answer).then(resolve, reject);
+    try {
+      return await promise;
+    } finally {
+      this.#pending.delete(reject);
+    }
   }
 
   #trackStream(stream: (sink: StreamSink) => () => void, sink: StreamSink): () => void {
@@ -42,3 +50,5 @@ export class Connections {
     };
   }
 }
+
+const brokenConnection = () => new Error('the connection is broken');

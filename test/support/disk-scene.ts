@@ -20,6 +20,8 @@ export class DiskScene {
   use: string | undefined;
   /** Wraps an upload between the connection and the disk. */
   wrap: (upload: DiskUpload) => DiskUpload = (upload) => upload;
+  /** Returns the free space of the node's file system. */
+  freeBytes: () => number = () => 100 * 1024 ** 3;
   readonly #cleanups: (() => unknown)[];
 
   private constructor(scene: SubresourcesScene, dir: string, cleanups: (() => unknown)[]) {
@@ -53,6 +55,7 @@ export class DiskScene {
       nodeName: NODE,
       nodeDir: this.dir,
       sharedDir: this.dir,
+      freeBytes: async () => this.freeBytes(),
       log: silentLog,
     });
     assert.ok(contents);
@@ -89,9 +92,9 @@ export class DiskScene {
     });
   }
 
-  async createClaim(name: string, marks: Loose = {}): Promise<void> {
-    await this.createVolumeFor(name);
-    const resources = { requests: { storage: '4Mi' } };
+  async createClaim(name: string, marks: Loose = {}, storage = '4Mi'): Promise<void> {
+    await this.createVolumeFor(name, storage);
+    const resources = { requests: { storage } };
     const spec = { accessModes: ['ReadWriteOnce'], storageClassName: 'manual', resources };
     await this.create(PERSISTENT_VOLUME_CLAIMS, { metadata: { namespace: 'default', name, ...marks }, spec });
     await this.#awaitBound(name);

@@ -6,8 +6,9 @@ import assert from 'node:assert/strict';
 import type { FakeClock } from '#lib/testing/fake-clock.ts';
 import type { ApiHandler } from '#engine/request/request.ts';
 import { LocalServices } from '#engine/remote/local-services.ts';
-import { LogStore } from '#engine/store/log-store.ts';
-import type { MemoryJournal } from '#engine/store/testing/memory-journal.ts';
+import { startEventExpiry } from '#engine/expiry/event-expiry.ts';
+import type { Journal } from '#engine/store/journal.ts';
+import { LogStore, type LogStoreOptions } from '#engine/store/log-store.ts';
 import { silentLog } from '#lib/log.ts';
 import { startPlaneComponents, type PlaneComponents } from '#plane/embedded/plane-components.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
@@ -30,13 +31,19 @@ export interface VmPlaneServer {
 
 export interface VmPlaneServerOptions {
   /** The stored data, which outlives the server. */
-  readonly journal: MemoryJournal;
+  readonly journal: Journal;
+  readonly storeOptions?: LogStoreOptions | undefined;
+  /** The time to keep Events; by default they stay. */
+  readonly eventTtlMs?: number | undefined;
   readonly clock: FakeClock;
   readonly nodes: NodeConnections;
 }
 
-export async function startVmPlaneServer({ journal, clock, nodes }: VmPlaneServerOptions): Promise<VmPlaneServer> {
-  const store = new CuttingStore(await LogStore.open(journal), { uncounted: UNCOUNTED_COLLECTIONS });
+export async function startVmPlaneServer(options: VmPlaneServerOptions): Promise<VmPlaneServer> {
+  const { journal, clock, nodes, eventTtlMs: ttlMs } = options;
+  const opened = await LogStore.open(journal, options.storeOptions);
+  const store = new CuttingStore(opened, { uncounted: UNCOUNTED_COLLECTIONS });
+  const endExpiry = ttlMs === undefined ? () => {} : startEventExpiry({ store, clock, log: silentLog, ttlMs });
   const services = new LocalServices();
   const connections = new Connections();
   const gate = (handler: ApiHandler) => connections.wrap(handler);
@@ -61,6 +68,7 @@ export async function startVmPlaneServer({ journal, clock, nodes }: VmPlaneServe
     async crash() {
       connections.breakAll();
       await parts.stop();
+      endExpiry();
       await api.stop();
     },
   };

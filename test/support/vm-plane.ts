@@ -10,6 +10,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { parse } from 'yaml';
 import { FakeClock } from '#lib/testing/fake-clock.ts';
+import type { Journal } from '#engine/store/journal.ts';
 import { MemoryJournal } from '#engine/store/testing/memory-journal.ts';
 import { FakeStates } from '#node/hypervisor/fake/fake-states.ts';
 import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
@@ -18,7 +19,12 @@ import { PeerStreams } from '#test/support/peer-streams.ts';
 import { SimulatedStorage } from '#test/support/simulated-disks.ts';
 import type { TestResponse, CallOptions, Loose } from '#test/support/test-api.ts';
 import { directConnections, SimulatedNode, type Start } from '#test/support/vm-plane-nodes.ts';
-import { advanceUntil, startVmPlaneServer, type VmPlaneServer } from '#test/support/vm-plane-server.ts';
+import {
+  advanceUntil,
+  startVmPlaneServer,
+  type VmPlaneServer,
+  type VmPlaneServerOptions,
+} from '#test/support/vm-plane-server.ts';
 import type { VerbOptions } from '#api/verbs/verb.ts';
 
 const NAMESPACED = 'namespaces/default';
@@ -52,8 +58,10 @@ const PATIENCE_TURNS = 150;
 const MAX_ROUNDS = 150;
 const STEP_MS = 5000;
 
-export interface VmPlaneOptions {
+export interface VmPlaneOptions extends Pick<VmPlaneServerOptions, 'storeOptions' | 'eventTtlMs'> {
   readonly nodes?: number;
+  /** In memory by default. */
+  readonly journal?: Journal;
 }
 
 export async function startVmPlane(t: TestContext, options: VmPlaneOptions = {}): Promise<VmPlane> {
@@ -77,10 +85,14 @@ export class VmPlane {
     const { isIsolated, agent } = this.node(name);
     return isIsolated ? undefined : agent?.migrations;
   });
-  readonly #journal = new MemoryJournal();
+  readonly #journal: Journal;
+  readonly #options: VmPlaneOptions;
   #server: VmPlaneServer | undefined;
 
-  constructor({ nodes = 2 }: VmPlaneOptions) {
+  constructor(options: VmPlaneOptions) {
+    const { nodes = 2, journal = new MemoryJournal() } = options;
+    this.#options = options;
+    this.#journal = journal;
     const { clock, starts: ledger, streams, states } = this;
     const { shared } = this;
     this.nodes = Array.from({ length: nodes }, (_, index): SimulatedNode => {
@@ -121,7 +133,9 @@ export class VmPlane {
 
   async #startServer(): Promise<void> {
     const nodes = directConnections(() => this.nodes);
-    this.#server = await startVmPlaneServer({ journal: this.#journal, clock: this.clock, nodes });
+    const { storeOptions, eventTtlMs } = this.#options;
+    const { clock } = this;
+    this.#server = await startVmPlaneServer({ journal: this.#journal, storeOptions, eventTtlMs, clock, nodes });
   }
 
   /**

@@ -30,6 +30,11 @@ const cases: Record<string, Case> = {
     vmi: {},
     restart: 'Cannot update vm running state until snapshot "s" completes',
   },
+  'a VM whose claim is being deleted': {
+    vm: { status: { conditions: [{ type: 'ClaimBeingDeleted', status: 'True', message: 'the disk is going' }] } },
+    vmi: {},
+    restart: 'the disk is going',
+  },
   'a paused VM': {
     vmi: { status: { conditions: [{ type: 'Paused', status: 'True' }] } },
     restart: 'the VM is paused',

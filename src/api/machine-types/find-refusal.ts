@@ -5,6 +5,7 @@
  *   restore             none until it is finished: it may bring back another type
  *   snapshot            patched at once; restarted afterwards
  *   migrating           patched at once; restarted afterwards
+ *   claim being deleted patched at once; not restarted: the data would be lost and the VM could not start again
  *   paused              patched at once; restarted after the user unpauses: a restart would lose the paused memory
  *   starting, stopping  patched at once; restarted when it runs
  *   unschedulable       patched and restarted at once: perhaps no node offers the old type
@@ -12,6 +13,7 @@
  */
 import { isMigrating } from '#api/migration/migration-state.ts';
 import { runningInstance } from '#api/machine-types/select-vm.ts';
+import { findClaimDeletion } from '#api/virtual-machine/claim-deletion.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { isTrue } from '#kube/conditions.ts';
@@ -46,5 +48,5 @@ export function findRestartRefusal(
       : `the VM is starting: its instance is ${phase ?? 'Pending'}`;
   }
   if (isMigrating(migrationState)) return 'the VM is migrating';
-  return isTrue(conditions, 'Paused') ? 'the VM is paused' : undefined;
+  return isTrue(conditions, 'Paused') ? 'the VM is paused' : findClaimDeletion(vm);
 }

@@ -69,6 +69,30 @@ test('sending more or fewer bytes than announced fails', async () => {
   );
 });
 
-test('a long error is truncated', () => {
-  assert.ok(encodeDiskLine({ error: '"'.repeat(10_000) }).length <= 4096);
+const refusals: Record<string, { sent: object; reason: string | undefined }> = {
+  'a reason that it sends': { sent: { error: 'no', reason: 'NoRoom' }, reason: 'NoRoom' },
+  'a reason that it does not know': { sent: { error: 'no', reason: 'Tired' }, reason: undefined },
+  'no reason': { sent: { error: 'the disk broke' }, reason: undefined },
+  'the message of an earlier version about another transfer': {
+    sent: { error: 'PersistentVolume "pv" is being exported or imported' },
+    reason: 'InTransfer',
+  },
+  'the message of an earlier version about existing content': {
+    sent: { error: 'PersistentVolume "pv" has content already, which would be lost' },
+    reason: 'HasContent',
+  },
+};
+for (const [title, { sent, reason }] of Object.entries(refusals)) {
+  test(`reads the refusal of a node with ${title}`, async () => {
+    const read = () => new DiskReader(inChunks(Buffer.from(`${JSON.stringify(sent)}\n`), 7));
+    for (const refusal of [await read().readAnswer(), await read().readProgress()]) {
+      assert.equal('error' in refusal ? refusal.reason : 'accepted', reason);
+    }
+  });
+}
+
+test('a long error is truncated and keeps its reason', () => {
+  const line = encodeDiskLine({ error: '"'.repeat(10_000), reason: 'NoRoom' });
+  assert.ok(line.length <= 4096);
+  assert.match(line.toString(), /"reason":"NoRoom"/);
 });

@@ -35,8 +35,32 @@ export interface DiskHeader {
   readonly format: DiskStreamFormat;
   /** Size that the guest sees; set by a node that exports. */
   readonly virtualSize?: number;
+  /** Space that the disk occupies on the node that exports it: an estimate of its data without holes. */
+  readonly allocatedBytes?: number;
   /** Uploads only: true if existing content may be replaced. */
   readonly replace?: boolean;
+  /**
+   * Uploads only: the number of bytes that need room on the node, because a node stores no zeros. Older clients do not
+   * send it; the node then notices only during the transfer that it has no room.
+   */
+  readonly dataBytes?: number;
+}
+
+/**
+ * Reasons for which a node refuses content, so that clients need not parse messages:
+ *
+ *   InTransfer   another connection has the disk open; a retry may succeed
+ *   HasContent   the disk has content; only `replace` overwrites it
+ *   NoRoom       the node has too little free space
+ */
+const DISK_REFUSALS = ['InTransfer', 'HasContent', 'NoRoom'] as const;
+export type DiskRefusalReason = (typeof DISK_REFUSALS)[number];
+
+/** The refusal of content, before or after the transfer. */
+interface DiskRefusal {
+  readonly error: string;
+  /** Undefined for other refusals, and for nodes of earlier versions. */
+  readonly reason?: DiskRefusalReason;
 }
 
 /** The bytes of an upload that the node has, and their sha256. Only a client with the same bytes may resume there. */
@@ -56,7 +80,23 @@ export interface DiskTrailer {
   readonly sha256: string;
 }
 
-export type DiskAnswer = DiskTrailer | { readonly error: string };
+export type DiskAnswer = DiskTrailer | DiskRefusal;
+
+/** Builds a refusal; an undefined reason is omitted. */
+export function diskRefusal(error: string, reason: DiskRefusalReason | undefined): DiskRefusal {
+  return reason === undefined ? { error } : { error, reason };
+}
+
+/** Messages of nodes that send no reason. */
+const OLD_MESSAGES: readonly (readonly [RegExp, DiskRefusalReason])[] = [
+  [/ is being exported or imported$/, 'InTransfer'],
+  [/ has content already, which would be lost$/, 'HasContent'],
+];
+
+/** Returns the reason of a refusal, or undefined if it is none of the known ones. `reason` is what the node sent. */
+export function parseDiskRefusal(error: string, reason: unknown): DiskRefusalReason | undefined {
+  return DISK_REFUSALS.find((known) => known === reason) ?? OLD_MESSAGES.find(([message]) => message.test(error))?.[1];
+}
 
 /** The received data is not what the header or the protocol requires. */
 export class DiskStreamError extends Error {
@@ -72,7 +112,8 @@ const SHA256 = /^[0-9a-f]{64}$/;
 export function encodeDiskLine(value: DiskHeader | DiskAnswer | UploadProgress | { readonly offset: number }): Buffer {
   const line = Buffer.from(`${JSON.stringify(value)}\n`);
   if (line.length <= MAX_LINE_BYTES || !('error' in value)) return line;
-  return encodeDiskLine({ error: value.error.slice(0, MAX_LINE_BYTES / 8) });
+  const { error, reason } = value;
+  return encodeDiskLine(diskRefusal(error.slice(0, MAX_LINE_BYTES / 8), reason));
 }
 
 /** Reads one direction of the connection. Its methods throw DiskStreamError if the data is invalid or incomplete. */
@@ -86,19 +127,26 @@ export class DiskReader {
 
   async readHeader(): Promise<DiskHeader> {
     const line = await this.#line();
-    const { size, virtualSize } = line;
+    const { size, virtualSize, allocatedBytes, dataBytes } = line;
     const format = DISK_STREAM_FORMATS.find((one) => one === line['format']);
     if (!isSize(size) || format === undefined || (virtualSize !== undefined && !isSize(virtualSize))) {
       throw new DiskStreamError('the header line has no valid size and format');
     }
     const replace = line['replace'] === true;
-    return { size, format, ...(virtualSize !== undefined && { virtualSize }), ...(replace && { replace }) };
+    return {
+      size,
+      format,
+      ...(virtualSize !== undefined && { virtualSize }),
+      ...(isSize(allocatedBytes) && { allocatedBytes }),
+      ...(replace && { replace }),
+      ...(isSize(dataBytes) && { dataBytes }),
+    };
   }
 
   /** Reads the node's report on an earlier attempt. */
-  async readProgress(): Promise<UploadProgress | { readonly error: string }> {
-    const { offset, sha256, error } = await this.#line();
-    if (typeof error === 'string') return { error };
+  async readProgress(): Promise<UploadProgress | DiskRefusal> {
+    const { offset, sha256, error, reason } = await this.#line();
+    if (typeof error === 'string') return diskRefusal(error, parseDiskRefusal(error, reason));
     if (!isSize(offset) || !SHA256.test(String(sha256)))
       throw new DiskStreamError('the progress line has no valid offset and sha256');
     return { offset, sha256: String(sha256) };
@@ -113,7 +161,8 @@ export class DiskReader {
 
   async readAnswer(): Promise<DiskAnswer> {
     const line = await this.#line();
-    if (typeof line['error'] === 'string') return { error: line['error'] };
+    const { error, reason } = line;
+    if (typeof error === 'string') return diskRefusal(error, parseDiskRefusal(error, reason));
     const sha256 = String(line['sha256']);
     if (!SHA256.test(sha256)) throw new DiskStreamError('the last line has no valid sha256');
     return { sha256 };
@@ -138,6 +187,11 @@ export class DiskReader {
       throw new DiskStreamError(`the received bytes do not match the sha256 of the sender: theirs is ${sha256}`);
     }
     onDigest?.(sha256);
+  }
+
+  /** Reads and discards everything until the other side closes the connection. */
+  async discardRest(): Promise<void> {
+    while ((await this.#chunks.next()).done !== true);
   }
 
   async #line(): Promise<Record<string, unknown>> {

@@ -56,6 +56,15 @@ const cases: Record<string, Case> = {
   'no hold: stopping, and changing the template': { change: { runStrategy: 'Halted', ...cores } },
 
   'a snapshot: stopping': { status: SNAPSHOT, change: { runStrategy: 'Halted' }, want: [STATE_BY_SNAPSHOT] },
+  'a snapshot: stopping a VM whose guest has not started': {
+    status: { ...SNAPSHOT, printableStatus: 'ErrorPvcNotFound' },
+    change: { runStrategy: 'Halted' },
+  },
+  'a snapshot: another strategy of a VM whose guest has not started': {
+    status: { ...SNAPSHOT, printableStatus: 'Starting' },
+    change: { runStrategy: 'Manual' },
+    want: [STATE_BY_SNAPSHOT],
+  },
   'a snapshot: starting': {
     status: SNAPSHOT,
     was: { runStrategy: null, running: false },

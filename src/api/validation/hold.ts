@@ -1,5 +1,6 @@
 /** Refuses changes to a VM that a snapshot or restore holds, with KubeVirt's messages. */
 import { type VirtualMachine, runStrategyOf } from '#api/virtual-machine/kind.ts';
+import { awaitsGuest } from '#api/virtual-machine/claim-deletion.ts';
 import type { VmSpec } from '#api/virtual-machine/schema.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';
@@ -10,11 +11,12 @@ export type TrustedWriter = 'vm-controller' | 'restore-controller';
 
 export function checkHold(
   { spec }: VirtualMachine,
-  { spec: oldSpec, status }: VirtualMachine,
+  old: VirtualMachine,
   writer: TrustedWriter | undefined,
 ): FieldError[] {
+  const { spec: oldSpec, status } = old;
   return [
-    ...(status?.snapshotInProgress ? checkDuringSnapshot(spec, oldSpec, status.snapshotInProgress) : []),
+    ...(status?.snapshotInProgress ? checkDuringSnapshot(spec, old, status.snapshotInProgress) : []),
     // The restore itself changes the VM.
     ...(status?.restoreInProgress && writer !== 'restore-controller'
       ? checkDuringRestore(spec, oldSpec, status.restoreInProgress, writer)
@@ -22,9 +24,12 @@ export function checkHold(
   ];
 }
 
-function checkDuringSnapshot(spec: VmSpec, oldSpec: VmSpec, name: string): FieldError[] {
+function checkDuringSnapshot(spec: VmSpec, old: VirtualMachine, name: string): FieldError[] {
   const errors: FieldError[] = [];
-  if (!hasSameStrategy(spec, oldSpec))
+  const oldSpec = old.spec;
+  // The snapshot waits for a guest that perhaps can never start.
+  const mayStop = awaitsGuest(old) && runStrategyOf({ spec }) === 'Halted';
+  if (!hasSameStrategy(spec, oldSpec) && !mayStop)
     errors.push(forbiddenField('spec.runStrategy', HOLD_MESSAGES.runStateBySnapshot(name)));
   if (!deepEqual(disksOf(spec), disksOf(oldSpec)))
     errors.push(forbiddenField('spec.template.spec', HOLD_MESSAGES.disks(name)));

@@ -90,6 +90,22 @@ for (const [verb, bySnapshot, byRestore] of [
   });
 }
 
+test('stop: during a snapshot that waits for the start of the guest', () => {
+  const vm = aVm({ runStrategy: 'Always' }, { snapshotInProgress: 's1', printableStatus: 'ErrorPvcNotFound' });
+  assert.equal(renderDecision('stop', { name: 'db', vm, vmi: aVmi('Pending') }), '202 ->Halted');
+  assert.equal(renderDecision('restart', { name: 'db', vm, vmi: aVmi('Pending') }), BY_SNAPSHOT);
+});
+
+test('a VM whose claim is being deleted can be stopped, but not restarted', () => {
+  const conditions = [
+    { type: 'ClaimBeingDeleted', status: 'True' as const, message: 'the disk is going; stop the VM' },
+  ];
+  const vm = aVm({ runStrategy: 'Always' }, { conditions });
+  const world = { name: 'db', vm, vmi: aVmi('Running') };
+  assert.equal(renderDecision('stop', world), '202 ->Halted');
+  assert.equal(renderDecision('restart', world), '409 Cannot restart the VM: the disk is going; stop the VM');
+});
+
 const queued: VmStatus = { stateChangeRequests: [{ action: 'Start' }] };
 
 const cases: Record<string, Case> = {

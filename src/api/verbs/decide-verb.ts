@@ -31,6 +31,7 @@ import {
   switchRunState,
   type RunStateWorld,
 } from '#api/verbs/run-state-steps.ts';
+import { awaitsGuest, findClaimDeletion } from '#api/virtual-machine/claim-deletion.ts';
 import { isMigrating } from '#api/migration/migration-state.ts';
 import type { StateChangeRequest } from '#api/virtual-machine/schema.ts';
 import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
@@ -67,7 +68,11 @@ type Decide = (world: VerbWorld) => VerbDecision;
 const VM_DECISIONS: Readonly<Record<VmVerb, Decide>> = {
   start: (world) => checkHold(world, { stops: false }) ?? decideOnVm(world, decideStart),
   stop: (world) => checkHold(world, { stops: true }) ?? decideOnVm(world, decideStop),
-  restart: (world) => checkGracePeriod(world) ?? checkHold(world, { stops: false }) ?? decideOnVm(world, decideRestart),
+  restart: (world) =>
+    checkGracePeriod(world) ??
+    checkHold(world, { stops: false }) ??
+    checkDeletedClaims(world) ??
+    decideOnVm(world, decideRestart),
   migrate: decideMigrateVerb,
   addvolume: (world) => checkDiskHold(world, 'virtualmachine') ?? decideAddVolume(world),
   removevolume: (world) => checkDiskHold(world, 'virtualmachine') ?? decideRemoveVolume(world),
@@ -104,13 +109,22 @@ function decideOnVm(world: VerbWorld, decide: (world: RunStateWorld) => VerbDeci
 
 /**
  * Refuses changes of the running state. A restore still allows stopping: it may be waiting until the user stops the VM.
+ * So does a snapshot that waits for the start of the guest: perhaps the guest can never start.
  */
 function checkHold(world: VerbWorld, { stops }: { readonly stops: boolean }): RefusedDecision | undefined {
   const { snapshotInProgress, restoreInProgress } = world.vm?.status ?? {};
-  if (snapshotInProgress) return refuseOnVm(world, 409, HOLD_MESSAGES.runStateBySnapshot(snapshotInProgress));
+  if (snapshotInProgress && !(stops && world.vm !== undefined && awaitsGuest(world.vm))) {
+    return refuseOnVm(world, 409, HOLD_MESSAGES.runStateBySnapshot(snapshotInProgress));
+  }
   return restoreInProgress && !stops
     ? refuseOnVm(world, 409, HOLD_MESSAGES.runStateByRestore(restoreInProgress))
     : undefined;
+}
+
+/** Refuses a restart that would delete a disk: the VM could not start again. Stopping is always allowed. */
+function checkDeletedClaims(world: VerbWorld): RefusedDecision | undefined {
+  const deletion = world.vm === undefined ? undefined : findClaimDeletion(world.vm);
+  return deletion === undefined ? undefined : refuseOnVm(world, 409, `Cannot restart the VM: ${deletion}`);
 }
 
 /**

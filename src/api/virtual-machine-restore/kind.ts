@@ -29,6 +29,10 @@ export const restoreSpec = obj(
     volumeOwnershipPolicy: oneOf(['Vm', 'None'], {
       description: 'Vm (the default): the claims are deleted with the VM. None: they are kept.',
     }),
+    persistentStatePolicy: oneOf(['Restore', 'Omit'], {
+      description:
+        'TPM and EFI variables. Restore (the default): as in the snapshot. Omit: a new target starts with empty state, and an existing one keeps its own.',
+    }),
     volumeRestoreOverrides: list(
       obj(
         { volumeName: str(), restoreName: str(), labels: map(str()), annotations: map(str()) },

@@ -14,6 +14,9 @@ import { importGroup } from '#cli/commands/import.ts';
 import { migrate, migrateCancel } from '#cli/commands/migrate/migrate.ts';
 import { powerCommands } from '#cli/commands/power.ts';
 import { protect, unprotect } from '#cli/commands/protection/protect.ts';
+import { clone } from '#cli/commands/snapshot/clone.ts';
+import { restore } from '#cli/commands/snapshot/restore.ts';
+import { snapshot } from '#cli/commands/snapshot/snapshot.ts';
 import { state } from '#cli/commands/state.ts';
 import { update } from '#cli/commands/update/machine-types.ts';
 import { version } from '#cli/commands/version.ts';
@@ -32,6 +35,7 @@ export const sharedFlags = {
 export const commands: readonly VirtctlEntry[] = [
   ...[addVolume, removeVolume, completion, console, create, expand, exportGroup, identity, imageUpload, importGroup],
   ...[migrate, migrateCancel, portForward, protect, unprotect, scp, ssh, state, update, version, vnc],
+  ...[clone, restore, snapshot],
   ...guestInfoCommands,
   ...powerCommands,
   completeCommand(() => ({ name: 'virtctl', commands, shared: sharedFlags })),

@@ -3,6 +3,9 @@ import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { vmPath, verbPath } from '#cli/connection/verb-path.ts';
 import { defineCommand, type VirtctlCommand } from '#cli/command.ts';
 import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
+import { judgeStart, judgeStop, readVmView, type PowerJudge } from '#cli/wait/power-state.ts';
+import { GUEST_TIMEOUT, waitFlags, waitLimitMs, type WaitFlagValues } from '#cli/wait/wait-flags.ts';
+import { waitUntil } from '#cli/wait/wait-until.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
@@ -11,27 +14,50 @@ import { integerFlag, switchFlag, type FlagTable, type FlagValues } from '#lib/c
 /** A verb of a VirtualMachine. */
 interface VmVerb<Table extends FlagTable> {
   readonly name: 'start' | 'stop' | 'restart';
+  /** The state that --wait waits for: "VM db is <goal>". */
+  readonly goal: 'running' | 'running again' | 'stopped';
   readonly flags: Table;
   /** Returns the body of the request, and how its error message begins. Throws CommandError. */
   request(flags: FlagValues<Table>): { readonly body: object; readonly error: string };
+  /** Returns the function that decides whether the goal is reached. */
+  judge(flags: FlagValues<Table>): PowerJudge;
 }
 
-function defineVmVerb<Table extends FlagTable>({ name, flags, request }: VmVerb<Table>): VirtctlCommand {
+function defineVmVerb<Table extends FlagTable>(verb: VmVerb<Table>): VirtctlCommand {
+  const { name, goal, flags, request, judge } = verb;
   const title = name[0]!.toUpperCase() + name.slice(1);
   return defineCommand({
     name,
     usage: '(VM)',
     summary: `${title} a virtual machine.`,
-    example: `  # ${title} a virtual machine called 'myvm':\n  virtctl ${name} myvm`,
-    flags: { ...flags, dryRun: dryRunFlag },
+    example: [
+      `  # ${title} a virtual machine called 'myvm':`,
+      `  virtctl ${name} myvm`,
+      '',
+      `  # ${title} it, and wait at most two minutes until it is ${goal}:`,
+      `  virtctl ${name} myvm --wait --timeout=2m`,
+    ].join('\n'),
+    flags: { ...flags, ...waitFlags(`the virtual machine is ${goal}`, GUEST_TIMEOUT), dryRun: dryRunFlag },
     args: 1,
-    async run({ args: [vm = ''], flags: given, connect, print }) {
+    async run({ args: [vm = ''], flags: given, connect, print, status }) {
+      const { dryRun, ...waiting } = given as WaitFlagValues & { readonly dryRun: boolean };
       const { body, error } = request(given as FlagValues<Table>);
+      const limitMs = waitLimitMs(waiting, GUEST_TIMEOUT);
       const api = await connect();
-      const options = dryRunOption((given as { readonly dryRun: boolean }).dryRun, print);
+      const options = dryRunOption(dryRun, print);
       const path = verbPath('virtualmachines', api.namespace, vm, name);
+      const before = limitMs === undefined || dryRun ? undefined : await readVmView(api, vm);
       await explainFailure(`${error} `, api.put(path, { ...body, ...options }));
       print(`VM ${vm} was scheduled to ${name}`);
+      if (limitMs === undefined || before === undefined) return;
+      const reached = judge(given as FlagValues<Table>);
+      const wait = {
+        limitMs,
+        problem: `Cannot confirm that VM ${vm} is ${goal}`,
+        advice: `the request remains in effect, see kubectl describe vm ${vm}`,
+        read: async () => reached(vm, before, await readVmView(api, vm)),
+      };
+      print(await waitUntil(wait, status));
     },
   });
 }
@@ -151,6 +177,7 @@ function isHalted(vm: unknown): boolean {
 export const powerCommands: readonly VirtctlCommand[] = [
   defineVmVerb({
     name: 'start',
+    goal: 'running',
     flags: {
       paused: switchFlag({
         name: 'paused',
@@ -158,10 +185,13 @@ export const powerCommands: readonly VirtctlCommand[] = [
       }),
     },
     request: ({ paused }) => ({ body: paused ? { paused } : {}, error: 'Error starting VirtualMachine' }),
+    judge: ({ paused }) => judgeStart(paused),
   }),
   defineVmVerb({
     name: 'stop',
+    goal: 'stopped',
     flags: forceFlags,
+    judge: () => judgeStop,
     request(flags) {
       const gracePeriod = forcedGrace(flags);
       if (gracePeriod === undefined) return { body: {}, error: 'error stopping VirtualMachine' };
@@ -170,7 +200,9 @@ export const powerCommands: readonly VirtctlCommand[] = [
   }),
   defineVmVerb({
     name: 'restart',
+    goal: 'running again',
     flags: forceFlags,
+    judge: () => judgeStart(false),
     request(flags) {
       const gracePeriodSeconds = forcedGrace(flags);
       if (gracePeriodSeconds === undefined) return { body: {}, error: 'error restarting VirtualMachine:' };

@@ -1,13 +1,20 @@
 /** virtctl addvolume and removevolume: plug and unplug disks of running machines. */
 import { DISK_CACHES, HOTPLUG_BUSES } from '#api/domain/disk.ts';
+import { isFinal, VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { defineCommand } from '#cli/command.ts';
+import { warnIfMounted } from '#cli/commands/mounted-volume.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
+import { findObject } from '#cli/connection/vm-objects.ts';
 import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
+import { judgePlugged, judgeUnplugged } from '#cli/wait/volume-state.ts';
+import { GUEST_TIMEOUT, waitFlags, waitLimitMs } from '#cli/wait/wait-flags.ts';
+import { waitUntil } from '#cli/wait/wait-until.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
 import { requiredFlag, switchFlag, textFlag } from '#lib/command-line/flag.ts';
 import { errorMessage } from '#lib/error-message.ts';
+import type { StatusOutput } from '#lib/terminal/status-output.ts';
 
 const MAX_NAME_LENGTH = 63;
 /** The longest serial that a disk can show to the guest (domain/disk.ts). */
@@ -28,10 +35,25 @@ interface VolumeVerb {
   /** Used in `error <gerund> volume, ...` and `submitted <word> volume request`. */
   readonly gerund: 'adding' | 'removing';
   readonly word: 'add' | 'remove';
+  /** The state that --wait waits for: "volume data is <goal>". */
+  readonly goal: 'plugged in' | 'unplugged';
+  readonly judge: typeof judgePlugged;
 }
 
-const ADD: VolumeVerb = { verb: 'addvolume', gerund: 'adding', word: 'add' };
-const REMOVE: VolumeVerb = { verb: 'removevolume', gerund: 'removing', word: 'remove' };
+const ADD: VolumeVerb = {
+  verb: 'addvolume',
+  gerund: 'adding',
+  word: 'add',
+  goal: 'plugged in',
+  judge: judgePlugged,
+};
+const REMOVE: VolumeVerb = {
+  verb: 'removevolume',
+  gerund: 'removing',
+  word: 'remove',
+  goal: 'unplugged',
+  judge: judgeUnplugged,
+};
 
 export const addVolume = defineCommand({
   name: 'addvolume',
@@ -47,6 +69,9 @@ export const addVolume = defineCommand({
     '',
     '  # Use a different name in the spec and a different bus:',
     '  virtctl addvolume myvm --volume-name=mydisk --disk-name=data --bus=virtio',
+    '',
+    '  # Wait until the guest has the disk:',
+    '  virtctl addvolume myvm --volume-name=mydisk --wait',
   ].join('\n'),
   flags: {
     volumeName: volumeNameFlag('name of the volume source, a PVC'),
@@ -56,10 +81,12 @@ export const addVolume = defineCommand({
     bus: textFlag({ name: 'bus', help: `bus of the disk: ${HOTPLUG_BUSES.join(', ')}. scsi by default.` }, 'string'),
     diskType: textFlag({ name: 'disk-type', help: 'type of the disk: disk, lun. disk by default.' }, 'string'),
     ...persistFlags,
+    ...waitFlags('the disk is plugged in', GUEST_TIMEOUT),
   },
   args: 1,
-  async run({ args: [name = ''], flags: { persist, diskName, ...flags }, connect, print }) {
+  async run({ args: [name = ''], flags: { persist, diskName, ...flags }, connect, print, status }) {
     const { volumeName } = flags;
+    const limitMs = waitLimitMs(flags, GUEST_TIMEOUT);
     const hotplugName = diskName || volumeName;
     checkName(hotplugName, diskName);
     const disk = buildDisk(hotplugName, flags);
@@ -68,6 +95,8 @@ export const addVolume = defineCommand({
     const volumeSource = { persistentVolumeClaim: { claimName: volumeName } };
     const body = { name: hotplugName, disk, volumeSource, ...dryRunOption(flags.dryRun, print) };
     print(await sendVolumeVerb(api, ADD, { name, volumeName, persist }, body));
+    if (limitMs === undefined || flags.dryRun) return;
+    print(await waitForVolume(api, ADD, { name, volume: hotplugName, limitMs }, status));
   },
 });
 
@@ -75,20 +104,32 @@ export const removeVolume = defineCommand({
   name: 'removevolume',
   usage: 'VMI',
   summary: 'Remove a volume from a running VM.',
+  details: 'Warns if the guest has a file system of the volume mounted and its guest agent reports that.',
   example: [
     '  # Remove a volume that was plugged into a running VM:',
     '  virtctl removevolume myvm --volume-name=mydisk',
     '',
     '  # Remove a volume from the spec of the VM, and from the VM while it runs:',
     '  virtctl removevolume myvm --volume-name=mydisk --persist',
+    '',
+    '  # Wait until the guest has released the disk:',
+    '  virtctl removevolume myvm --volume-name=mydisk --wait',
   ].join('\n'),
-  flags: { volumeName: volumeNameFlag('name used in volumes section of spec'), ...persistFlags },
+  flags: {
+    volumeName: volumeNameFlag('name used in volumes section of spec'),
+    ...persistFlags,
+    ...waitFlags('the guest has released the disk', GUEST_TIMEOUT),
+  },
   args: 1,
-  async run({ args: [name = ''], flags: { persist, ...flags }, connect, print }) {
+  async run({ args: [name = ''], flags: { persist, ...flags }, connect, print, report, status }) {
     const { volumeName } = flags;
+    const limitMs = waitLimitMs(flags, GUEST_TIMEOUT);
     const api = await connect();
+    await explainFailure('error removing volume, ', warnIfMounted(api, name, volumeName, report));
     const body = { name: volumeName, ...dryRunOption(flags.dryRun, print) };
     print(await sendVolumeVerb(api, REMOVE, { name, volumeName, persist }, body));
+    if (limitMs === undefined || flags.dryRun) return;
+    print(await waitForVolume(api, REMOVE, { name, volume: volumeName, limitMs }, status));
   },
 });
 
@@ -102,6 +143,34 @@ async function sendVolumeVerb(
   const kind = persist ? 'virtualmachines' : 'virtualmachineinstances';
   await explainFailure(`error ${gerund} volume, `, api.put(verbPath(kind, api.namespace, name, verb), body));
   return `Successfully submitted ${word} volume request to VM ${name} for volume ${volumeName}`;
+}
+
+interface VolumeWait {
+  readonly name: string;
+  /** The name in the spec. */
+  readonly volume: string;
+  readonly limitMs: number;
+}
+
+/** Waits for the guest and returns the result. A VM that does not run gets the change at its next start. */
+async function waitForVolume(
+  api: ApiConnection,
+  { goal, judge }: VolumeVerb,
+  { name, volume, limitMs }: VolumeWait,
+  status: StatusOutput,
+): Promise<string> {
+  const readVmi = () => findObject(api, VIRTUAL_MACHINE_INSTANCES, name);
+  const first = await readVmi();
+  if (first === undefined || isFinal(first)) {
+    return `VM ${name} is not running; the change takes effect at its next start`;
+  }
+  const wait = {
+    limitMs,
+    problem: `Cannot confirm that volume ${volume} of VM ${name} is ${goal}`,
+    advice: `the request remains in effect, see kubectl describe vmi ${name}`,
+    read: async () => judge({ vm: name, volume, vmi: await readVmi() }),
+  };
+  return await waitUntil(wait, status);
 }
 
 interface DiskFlags {

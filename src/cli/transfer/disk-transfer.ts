@@ -3,12 +3,15 @@ import { once } from 'node:events';
 import {
   DISK_PROTOCOL,
   DiskReader,
+  parseDiskRefusal,
   streamDisk,
   type DiskAnswer,
   type DiskHeader,
+  type DiskRefusalReason,
   type DiskTrailer,
   type DiskVerb,
 } from '#api/storage/disk-stream.ts';
+import { ApiError } from '#kube/api-error.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
@@ -58,6 +61,19 @@ export async function uploadDisk(
 /** The node refused the content of a disk. */
 export class ContentRefusedError extends CommandError {
   override name = 'ContentRefusedError';
+  readonly reason: DiskRefusalReason | undefined;
+
+  constructor(message: string, reason?: DiskRefusalReason) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+/** Returns the reason for which a node refused content, or undefined if the error is not such a refusal. */
+export function diskRefusalOf(error: unknown): DiskRefusalReason | undefined {
+  if (error instanceof ContentRefusedError) return error.reason;
+  if (!(error instanceof ApiError) || error.code !== 409) return undefined;
+  return parseDiskRefusal(error.message, error.details?.causes?.[0]?.reason);
 }
 
 /**
@@ -85,7 +101,7 @@ export async function sendContent(
   }
   await content.return({ sha256 });
   const response = await responding;
-  if ('error' in response) throw new ContentRefusedError(response.error);
+  if ('error' in response) throw new ContentRefusedError(response.error, response.reason);
   if (response.sha256 !== sha256) {
     throw new ContentRefusedError(`checksum mismatch: the node received content with sha256 ${response.sha256}`);
   }

@@ -13,7 +13,7 @@ import type { StatusOutput } from '#lib/terminal/status-output.ts';
 import { trackTransfer } from '#lib/terminal/track-transfer.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';
 import { isApiError } from '#kube/api-error.ts';
-import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import { PERSISTENT_VOLUME_CLAIMS, SECRETS } from '#kube/core-kinds.ts';
 import { isRecord, type KubeObject, type ResourceType } from '#kube/meta.ts';
 
 type Api = Pick<ApiConnection, 'get' | 'post' | 'patch' | 'remove' | 'openWebSocket' | 'namespace'>;
@@ -40,13 +40,18 @@ export async function executeImport(
   }
 }
 
-/** Creates claims and VM. A dry run of the VM comes first, because it finds most errors. */
-async function createObjects(api: Api, { vm, claims }: ImportPlan, created: CreatedObject[]): Promise<string> {
+/** Creates claims, VM and Secrets, which are deleted with the VM. A dry run of the VM comes first, because it finds most errors. */
+async function createObjects(api: Api, { vm, claims, secrets }: ImportPlan, created: CreatedObject[]): Promise<string> {
   const at = (type: ResourceType) => collectionPath(type, api.namespace);
   await api.post(`${at(VIRTUAL_MACHINES)}?dryRun=All`, vm);
   for (const claim of claims) created.push(await createObject(api, PERSISTENT_VOLUME_CLAIMS, claim));
   const own = await createObject(api, VIRTUAL_MACHINES, vm);
   created.push(own);
+  const ownerReferences = [vmOwnerReference({ metadata: { name: vm.metadata.name, uid: own.uid } })];
+  for (const secret of secrets) {
+    const owned = { ...secret, metadata: { ...secret.metadata, ownerReferences } };
+    created.push(await createObject(api, SECRETS, owned));
+  }
   return own.uid;
 }
 

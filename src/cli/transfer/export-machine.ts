@@ -3,9 +3,11 @@ import { claimNamesOf } from '#api/storage/claim-names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { findObject, findRecord, readVm } from '#cli/connection/vm-objects.ts';
-import type { MachineDescription } from '#formats/machine.ts';
+import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
+import { includeSecrets, listMissingSecrets } from '#formats/vm/cloud-init.ts';
 import { describeVm } from '#formats/vm/describe-vm.ts';
-import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import { PERSISTENT_VOLUME_CLAIMS, SECRETS, type PersistentVolumeClaim, type Secret } from '#kube/core-kinds.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import type { Stored } from '#kube/meta.ts';
 
 interface ExportedMachine {
@@ -32,4 +34,35 @@ export async function exportMachine(
   const machine = describeVm(vm, record, claims);
   for (const note of machine.notes) report(`Note: ${note}`);
   return { vm, machine };
+}
+
+/** Adds the cloud-init data of Secrets. Throws CommandError if a Secret or a key in it is missing. */
+export async function includeCloudInitSecrets(
+  api: Pick<ApiConnection, 'get' | 'namespace'>,
+  machine: MachineDescription,
+): Promise<MachineDescription> {
+  const secrets = new Map<string, Secret>();
+  const disks: DescribedDisk[] = [];
+  for (const disk of machine.disks) {
+    const { cloudInit } = disk;
+    const names = cloudInit === undefined ? [] : listMissingSecrets(cloudInit);
+    if (cloudInit === undefined || names.length === 0) {
+      disks.push(disk);
+      continue;
+    }
+    for (const name of names) {
+      const found = await findObject(api, SECRETS, name);
+      if (found !== undefined) secrets.set(name, found);
+    }
+    const included = includeSecrets(cloudInit, secrets);
+    const [missing] = listMissingSecrets(included);
+    if (missing !== undefined) {
+      const why = secrets.has(missing) ? 'has no cloud-init data' : 'does not exist';
+      throw new CommandError(
+        `Cannot export VM ${machine.name}: the Secret ${missing} of the disk ${disk.name} ${why}; correct it, or leave out --include-secrets`,
+      );
+    }
+    disks.push({ ...disk, cloudInit: included });
+  }
+  return { ...machine, disks };
 }

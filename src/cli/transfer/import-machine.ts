@@ -24,6 +24,10 @@ export const importFlags = {
     { name: 'claim', help: 'disk=claim: an existing claim with the content of this disk; can be repeated.' },
     'disk=claim',
   ),
+  secret: listFlag(
+    { name: 'secret', help: 'disk=secret: an existing Secret with the cloud-init data of this disk; can be repeated.' },
+    'disk=secret',
+  ),
   network: listFlag(
     {
       name: 'network',
@@ -48,13 +52,14 @@ type Flags = FlagValues<typeof importFlags>;
 
 /** Throws CommandError. */
 export function importOptions(flags: Flags, namespace: string): ImportOptions {
-  const pairs = (flag: 'claim' | 'network') => {
+  const pairs = (flag: 'claim' | 'network' | 'secret') => {
     const parsed = parsePairs(flag, flags[flag]);
     if (typeof parsed === 'string') throw new CommandError(parsed);
     return parsed;
   };
   const { name, storageClass, newIdentity, keepState } = flags;
-  return { namespace, name, storageClass, newIdentity, keepState, claims: pairs('claim'), networks: pairs('network') };
+  const mapped = { claims: pairs('claim'), networks: pairs('network'), secrets: pairs('secret') };
+  return { namespace, name, storageClass, newIdentity, keepState, ...mapped };
 }
 
 interface ImportParts {
@@ -77,7 +82,7 @@ export async function importMachine(
   if ('errors' in plan) throw importError(path, plan.errors);
   for (const note of plan.notes) report(`Note: ${note}`);
   if (dryRun) {
-    terminal.stdout.write([...plan.claims, plan.vm].map((object) => toYaml(object)).join('---\n'));
+    terminal.stdout.write([...plan.claims, plan.vm, ...plan.secrets].map((object) => toYaml(object)).join('---\n'));
     return;
   }
   const missing = await findMissingClaims(api, options);

@@ -9,7 +9,7 @@ import { limitList, FileFormatError } from '#formats/findings.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
 import { stateClaimFor, toManifests } from '#formats/vm/to-manifests.ts';
 import type { StateModes } from '#api/storage/storage-profile.ts';
-import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { PersistentVolumeClaim, Secret } from '#kube/core-kinds.ts';
 import { nameErrors } from '#kube/names.ts';
 import { quoteText } from '#lib/text/quote-text.ts';
 
@@ -25,6 +25,8 @@ export interface ImportOptions {
   readonly claims: ReadonlyMap<string, string>;
   /** `pod` or a bridge of the node, by network of the file. */
   readonly networks: ReadonlyMap<string, string>;
+  /** Secrets that already have the cloud-init data of a disk, by disk name. */
+  readonly secrets?: ReadonlyMap<string, string>;
   /** True to create a different machine with the same hardware, without uuid, serial and MAC addresses of the file. */
   readonly newIdentity: boolean;
   /** True to import the persistent state even with a new identity. */
@@ -42,6 +44,8 @@ export interface Upload {
 export interface ImportPlan {
   readonly vm: VirtualMachine & { readonly metadata: { readonly name: string } };
   readonly claims: readonly PersistentVolumeClaim[];
+  /** Created after the VM, which will own them. */
+  readonly secrets: readonly Secret[];
   readonly uploads: readonly Upload[];
   readonly notes: readonly string[];
 }
@@ -52,18 +56,23 @@ export function planImport(
   options: ImportOptions,
   { canUpload }: { readonly canUpload: boolean },
 ): ImportPlan | { readonly errors: readonly string[] } {
-  const errors = [...checkName(machine, options), ...checkClaims(machine, options, canUpload)];
+  const errors = [
+    ...checkName(machine, options),
+    ...checkClaims(machine, options, canUpload),
+    ...checkSecrets(machine, options),
+  ];
   const known = options.newIdentity ? removeIdentity(machine, options) : machine;
-  const omitted = machine.state?.file !== undefined && known.state?.file === undefined ? [STATE_OMITTED] : [];
+  const omitsState = machine.state?.file !== undefined && known.state?.file === undefined;
   const name = options.name ?? machine.name;
-  const { namespace, storageClass, stateStorageClass, stateModes, claims: claimNames, networks } = options;
+  const { namespace, storageClass, stateStorageClass, stateModes, claims: claimNames, networks, secrets } = options;
   const classes = {
     ...(storageClass && { storageClass }),
     ...(stateStorageClass && { stateStorageClass }),
     ...(stateModes && { stateModes }),
   };
   try {
-    const manifests = toManifests(known, { name, namespace, claimNames, networks, ...classes });
+    const names = { claimNames, networks, ...(secrets && { secretNames: secrets }) };
+    const manifests = toManifests(known, { name, namespace, omitsState, ...names, ...classes });
     if (errors.length > 0) return { errors: limitList(errors) };
     const uploads = [
       ...machine.disks.flatMap((disk) => findUpload(disk, manifests.vm, options)),
@@ -75,8 +84,9 @@ export function planImport(
       claims: manifests.claims.map((claim) =>
         awaiting.has(claim.metadata.name ?? '') ? markAwaitingUpload(claim) : claim,
       ),
+      secrets: manifests.secrets,
       uploads,
-      notes: [...machine.notes, ...manifests.notes, ...omitted],
+      notes: [...machine.notes, ...manifests.notes, ...(omitsState ? [STATE_OMITTED] : [])],
     };
   } catch (error) {
     if (!(error instanceof FileFormatError)) throw error;
@@ -112,6 +122,17 @@ function checkClaims({ disks }: MachineDescription, { claims }: ImportOptions, c
   ];
 }
 
+function checkSecrets({ disks }: MachineDescription, { secrets = new Map<string, string>() }: ImportOptions): string[] {
+  const names = disks.flatMap(({ name, cloudInit }) =>
+    cloudInit?.userData?.secret === undefined && cloudInit?.networkData?.secret === undefined ? [] : [name],
+  );
+  return [...secrets.keys()]
+    .filter((disk) => !names.includes(disk))
+    .map(
+      (disk) => `--secret names ${quoteText(disk)}; the disks with cloud-init data in a Secret are ${listText(names)}`,
+    );
+}
+
 const needsContent = ({ file, lun }: DescribedDisk) => file !== undefined && lun === undefined;
 
 function findUpload(disk: DescribedDisk, { spec }: VirtualMachine, { claims }: ImportOptions): Upload[] {
@@ -137,7 +158,8 @@ function removeIdentity(machine: MachineDescription, { keepState }: ImportOption
 
 /** The keys in a TPM identify a machine, so two machines must not share them. */
 const STATE_OMITTED =
-  'the persistent state is not imported, because it is part of the identity; use --keep-state to import it';
+  'the persistent state is not imported, because it is part of the identity: TPM and EFI start empty; ' +
+  'use --keep-state to import it';
 
 function findStateUpload({ state }: MachineDescription, vmName: string): Upload[] {
   if (state?.file === undefined) return [];

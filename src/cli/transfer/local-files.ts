@@ -1,28 +1,99 @@
 /** Reads and writes files of the user. Files are read in chunks and written atomically. */
 import { createReadStream, createWriteStream } from 'node:fs';
-import { access, open, rename, rm } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { access, open, rename, rm, statfs, type FileHandle } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
+import { bytesText } from '#lib/terminal/progress-text.ts';
 
-/** Writes a file, which gets its name when it is complete. Throws CommandError and leaves no partial file behind. */
+const CHUNK_BYTES = 256 * 1024;
+
+/**
+ * Writes a file, which gets its name when it is complete. A private file can be read only by the user. Throws
+ * CommandError and leaves no partial file behind.
+ */
 export async function writeLocalFile(
   path: string,
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  { force }: { readonly force: boolean },
+  { force, isPrivate = false }: { readonly force: boolean; readonly isPrivate?: boolean },
 ): Promise<void> {
-  if (!force && (await exists(path)))
-    throw new CommandError(`Cannot write ${path}: it already exists; use --force to overwrite it`);
+  await refuseExisting(path, force);
   const partial = `${path}.part`;
   try {
-    await pipeline(Readable.from(chunks, { objectMode: false }), createWriteStream(partial));
+    if (isPrivate) await rm(partial, { force: true });
+    const mode = isPrivate ? 0o600 : 0o666;
+    await pipeline(Readable.from(chunks, { objectMode: false }), createWriteStream(partial, { mode }));
     await rename(partial, path);
   } catch (cause) {
     await rm(partial, { force: true });
     throw cause instanceof CommandError
       ? cause
       : new CommandError(`Cannot write ${path}: ${errorMessage(cause)}`, { cause });
+  }
+}
+
+/** Throws CommandError if the file exists and must not be overwritten. */
+export async function refuseExisting(path: string, force: boolean): Promise<void> {
+  if (!force && (await exists(path)))
+    throw new CommandError(`Cannot write ${path}: it already exists; use --force to overwrite it`);
+}
+
+/** Throws CommandError if the file system of the file has less free space. */
+export async function requireSpace(path: string, bytes: number): Promise<void> {
+  const directory = dirname(path);
+  const { bavail, bsize } = await statfs(directory).catch((cause: unknown) => {
+    throw new CommandError(`Cannot write ${path}: ${errorMessage(cause)}`, { cause });
+  });
+  if (bavail * bsize >= bytes) return;
+  throw new CommandError(
+    `Cannot write ${path}: it needs up to ${bytesText(bytes)}, and the file system of ${directory} has ${bytesText(bavail * bsize)} left; free space, or choose another directory`,
+  );
+}
+
+/** A temporary file. It has no name, so that nothing remains of it however the program ends. */
+export class SpoolFile {
+  readonly #file: FileHandle;
+
+  private constructor(file: FileHandle) {
+    this.#file = file;
+  }
+
+  /** Creates the file on the file system of `path`. Throws CommandError. */
+  static async createBeside(path: string): Promise<SpoolFile> {
+    const name = `${path}.spool-${randomUUID()}`;
+    try {
+      const file = await open(name, 'wx+', 0o600);
+      await rm(name);
+      return new SpoolFile(file);
+    } catch (cause) {
+      throw new CommandError(`Cannot write ${name}: ${errorMessage(cause)}`, { cause });
+    }
+  }
+
+  async write(bytes: Uint8Array, at: number): Promise<void> {
+    for (let written = 0; written < bytes.length;) {
+      const { bytesWritten } = await this.#file.write(bytes, written, bytes.length - written, at + written);
+      written += bytesWritten;
+    }
+  }
+
+  /** Throws if the file has fewer bytes. */
+  async read(length: number, at: number): Promise<Buffer> {
+    const { buffer, bytesRead } = await this.#file.read(Buffer.alloc(length), 0, length, at);
+    if (bytesRead < length) throw new Error(`Cannot read ${length} bytes at ${at}: the file ends before`);
+    return buffer;
+  }
+
+  async *chunks(size: number): AsyncGenerator<Buffer> {
+    for (let at = 0; at < size; at += CHUNK_BYTES) yield await this.read(Math.min(CHUNK_BYTES, size - at), at);
+  }
+
+  /** Closes the file and releases its space. */
+  async close(): Promise<void> {
+    await this.#file.close();
   }
 }
 
@@ -50,7 +121,7 @@ export async function fileSize(path: string): Promise<number> {
 }
 
 export function readChunks(path: string): AsyncIterable<Buffer> {
-  return createReadStream(path, { highWaterMark: 256 * 1024 });
+  return createReadStream(path, { highWaterMark: CHUNK_BYTES });
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -25,6 +25,7 @@ import {
   SOURCE_POD,
   TARGET_CLAIM,
   TARGET_POD,
+  VM_UID,
   ANNOUNCED,
 } from '#controllers/migration/testing/migration-world.ts';
 import type { MigrationWorld } from '#controllers/migration/migration-world.ts';
@@ -278,6 +279,39 @@ test('keeps the five newest finished migrations of an instance', () => {
   ]);
   assert.equal(finished[6]?.metadata.finalizers?.[0], MIGRATION_FINALIZER);
 });
+
+const HOUR_MS = 3_600_000;
+const gone = { vm: undefined, vmi: undefined };
+const aVm = { metadata: { namespace: 'ns', name: 'db', uid: VM_UID } } as MigrationWorld['vm'];
+const removalCases: Record<string, { world: Partial<MigrationWorld>; deleted: boolean; requeueAfterMs?: number }> = {
+  'keeps a finished migration while its VM exists': {
+    world: { vm: aVm, vmi: undefined, now: NOW_MS + HOUR_MS },
+    deleted: false,
+  },
+  'keeps a finished migration while its instance exists': {
+    world: { vm: undefined, now: NOW_MS + HOUR_MS },
+    deleted: false,
+  },
+  'keeps a finished migration for an hour if its VM is gone': {
+    world: { ...gone, now: NOW_MS + HOUR_MS - 1000 },
+    deleted: false,
+    requeueAfterMs: 1000,
+  },
+  'removes a finished migration after an hour if its VM is gone': {
+    world: { ...gone, now: NOW_MS + HOUR_MS },
+    deleted: true,
+  },
+};
+
+for (const [name, { world, deleted, requeueAfterMs }] of Object.entries(removalCases)) {
+  test(name, () => {
+    const migration = aMigration({ phase: 'Succeeded' });
+    const plan = decideMigration(aWorld({ migration, finished: [migration], ...world }));
+    const changes = plan.changes.map(describeChange).filter((text) => text.startsWith('delete'));
+    assert.deepEqual(changes, deleted ? ['delete VirtualMachineInstanceMigration go'] : []);
+    assert.equal(plan.requeueAfterMs, requeueAfterMs);
+  });
+}
 
 test('reports an object that could not be created', () => {
   const world = aBegunWorld({ targetPod: undefined });

@@ -41,6 +41,8 @@ const HAND_OVER_CHANGES = [
   RELEASE_TARGET,
   `delete PersistentVolumeClaim ${SOURCE_CLAIM}`,
 ];
+const FAILED_ON_SOURCE =
+  'Cannot migrate the guest of VMI db from node-a to node-b: the stream broke; the guest is on node-a';
 const WIND_UP_CHANGES = [VMI, DROP_POD, RELEASE_TARGET, SOURCE_POD_PATCH];
 
 const deciding: Record<string, Case> = {
@@ -153,7 +155,7 @@ const deciding: Record<string, Case> = {
       targetClaim: undefined,
     }),
     phase: 'Failed',
-    message: 'the stream broke',
+    message: FAILED_ON_SOURCE,
     changes: [END],
   },
   'keeps a target claim that a VM has adopted': {
@@ -165,7 +167,7 @@ const deciding: Record<string, Case> = {
       targetClaim: aStateClaim('target', { labels: { 'persistent-state-for': 'db' } }),
     }),
     phase: 'Failed',
-    message: 'the stream broke',
+    message: FAILED_ON_SOURCE,
     changes: [END],
   },
   'asks the agents to abort a cancelled migration': {

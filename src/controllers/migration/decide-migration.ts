@@ -34,6 +34,8 @@ import { type Plan, MAX_CHANGES, type Change } from '#runtime/plan.ts';
 
 /** The number of finished migrations of an instance that are kept. */
 const MAX_FINISHED = 5;
+/** The time for which a finished migration is kept if its VM and its instance are gone: as long as Events. */
+const KEEP_WITHOUT_VM_MS = 3_600_000;
 
 export function decideMigration(world: MigrationWorld): Plan {
   const { migration, vmi } = world;
@@ -60,8 +62,11 @@ function withEvent(plan: Plan, note: EventNote | undefined): Plan {
 function decideFinished(world: MigrationWorld): Plan {
   const { status } = world.migration;
   const migrationProgress = reportedProgressOf(world);
+  const remainingMs = remainingMsWithoutVm(world);
+  const expired = remainingMs !== undefined && remainingMs <= 0 ? removeMigration(world.migration) : [];
   return {
-    changes: [...releaseMigration(world), ...pruneFinished(world)],
+    changes: [...releaseMigration(world), ...(expired.length > 0 ? expired : pruneFinished(world))],
+    requeueAfterMs: expired.length > 0 ? undefined : remainingMs,
     status: migrationProgress === undefined ? undefined : { ...status, migrationProgress },
   };
 }
@@ -95,13 +100,23 @@ function pruneFinished({ finished }: Pick<MigrationWorld, 'finished'>): Change[]
   return old
     .filter((migration) => !isDeleting(migration))
     .slice(0, MAX_CHANGES / 2)
-    .map(({ metadata: { namespace, name, uid } }) => ({
-      do: 'delete',
-      type: VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
-      name: { namespace, name },
-      uid,
-      why: `Deleted migration ${name}: the instance has ${MAX_FINISHED} newer ones`,
-    }));
+    .map((migration) => deleteMigration(migration, `the instance has ${MAX_FINISHED} newer ones`));
+}
+
+/** Returns how long a finished migration is still kept, or undefined if its VM or its instance exists. */
+function remainingMsWithoutVm({ migration, vm, vmi, now }: MigrationWorld): number | undefined {
+  if (vm !== undefined || vmi !== undefined) return undefined;
+  const { status, metadata } = migration;
+  return Date.parse(status?.migrationState?.endTimestamp ?? metadata.creationTimestamp) + KEEP_WITHOUT_VM_MS - now;
+}
+
+function removeMigration(migration: StoredMigration): Change[] {
+  return isDeleting(migration) ? [] : [deleteMigration(migration, 'it has finished, and its VM no longer exists')];
+}
+
+function deleteMigration({ metadata: { namespace, name, uid } }: StoredMigration, reason: string): Change {
+  const why = `Deleted migration ${name}: ${reason}`;
+  return { do: 'delete', type: VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, name: { namespace, name }, uid, why };
 }
 
 function newestFirst({ metadata: a }: StoredMigration, { metadata: b }: StoredMigration): number {

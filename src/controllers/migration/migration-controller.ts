@@ -21,6 +21,7 @@ import {
   ACTIVE,
   ACTIVE_BY_EITHER_NODE,
   ACTIVE_BY_NODE,
+  FINISHED_BY_INSTANCE,
   MIGRATIONS_BY_UID,
   INSTANCES_BY_CLAIM,
   createMigrationObserver,
@@ -41,7 +42,13 @@ import {
 import { stateIndexKeysOf } from '#controllers/shared/persistent-state/claims-by-state.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS } from '#kube/core-kinds.ts';
-import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
+import {
+  type ControllerDefinition,
+  defineController,
+  presenceOnly,
+  source,
+  startController,
+} from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import type { EventSink } from '#runtime/events.ts';
 
@@ -66,6 +73,7 @@ function defineMigrations(parts: ControllerParts): ControllerDefinition<Migratio
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const observe = createMigrationObserver(parts);
   const keysOfInstance = (key: string) => migrations.byIndex(UNFINISHED_BY_INSTANCE, key).map(objectKey);
+  const finishedKeysOf = (key: string) => migrations.byIndex(FINISHED_BY_INSTANCE, key).map(objectKey);
   const keysOfClaim = (key: string) => vmis.byIndex(INSTANCES_BY_CLAIM, key).map(objectKey).flatMap(keysOfInstance);
   const keysOfStateClaim = (key: string) => migrations.byIndex(UNFINISHED_BY_STATE_CLAIM, key).map(objectKey);
   /** Returns the pending migrations in the order in which they begin. */
@@ -85,6 +93,9 @@ function defineMigrations(parts: ControllerParts): ControllerDefinition<Migratio
       progressSource(vmis, (uid) => migrations.byIndex(MIGRATIONS_BY_UID, uid).map(objectKey)),
       // Instances have the name of their VM.
       source(informer(VIRTUAL_MACHINES), (vm) => keysOfInstance(objectKey(vm))),
+      // Finished migrations are removed with their VM.
+      source(vmis, (vmi) => finishedKeysOf(objectKey(vmi)), { part: presenceOnly }),
+      source(informer(VIRTUAL_MACHINES), (vm) => finishedKeysOf(objectKey(vm)), { part: presenceOnly }),
       source(informer(PODS), (pod) => instanceKeysOf(pod).flatMap(keysOfInstance)),
       source(informer(PERSISTENT_VOLUMES), (volume) => [
         ...claimKeysOfVolume(volume).flatMap(keysOfClaim),

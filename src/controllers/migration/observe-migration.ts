@@ -39,7 +39,8 @@ export const UNFINISHED_BY_INSTANCE = 'unfinished-by-instance';
 export const UNFINISHED_BY_STATE_CLAIM = 'unfinished-by-state-claim';
 /** Index of unfinished migrations by the stateIndexKey of their instance, which has the name of its VM. */
 export const UNFINISHED_BY_STATE = 'unfinished-by-state';
-const FINISHED_BY_INSTANCE = 'finished-by-instance';
+/** Index of finished migrations by the key of their instance. */
+export const FINISHED_BY_INSTANCE = 'finished-by-instance';
 /** Index of active migrations by their source node; all of them also have the key ACTIVE. */
 export const ACTIVE_BY_NODE = 'active-by-node';
 export const ACTIVE = 'active';

@@ -6,6 +6,7 @@
  */
 import type { MigrationState } from '#api/migration/migration-state.ts';
 import { MIGRATION_POD_FINALIZER } from '#api/names.ts';
+import { isFinal } from '#api/virtual-machine-instance/kind.ts';
 import { endMigration } from '#controllers/migration/end-migration.ts';
 import { removeFinalizer } from '#controllers/shared/finalizers.ts';
 import { buildMigrationStatus } from '#controllers/migration/migration-status.ts';
@@ -33,12 +34,25 @@ export function windUp(world: MigrationWorld, why: string): Plan {
   if (changes.length > 0 || targetPod !== undefined) {
     return { status: buildMigrationStatus(world, { state, message: why }), changes };
   }
+  const message = describeFailure(world, why);
   return endMigration(world, {
     phase: 'Failed',
     state,
-    message: why,
-    note: { type: 'Warning', reason: 'FailedMigration', message: `Cannot migrate the guest: ${why}` },
+    // Without a target, the reason is about the instance itself and needs no nodes.
+    message: state.targetNode === undefined ? why : message,
+    note: { type: 'Warning', reason: 'FailedMigration', message },
   });
+}
+
+/** Returns the reason of the failure with both nodes, as far as they are known, and where the guest is now. */
+function describeFailure(world: MigrationWorld, why: string): string {
+  const { vmi, migration } = world;
+  const { sourceNode, targetNode } = migrationStateOf(world);
+  const from = sourceNode ?? vmi?.status?.nodeName;
+  const route = `${from ? ` from ${from}` : ''}${targetNode ? ` to ${targetNode}` : ''}`;
+  const hasGuest = vmi !== undefined && !isFinal(vmi) && vmi.status?.nodeName !== undefined;
+  const place = hasGuest ? `the guest is on ${vmi.status?.nodeName ?? ''}` : 'the guest does not run';
+  return `Cannot migrate the guest of VMI ${migration.spec.vmiName ?? ''}${route}: ${why}; ${place}`;
 }
 
 function failedState(world: MigrationWorld, failureReason: string): MigrationState {

@@ -1,14 +1,14 @@
 /** Builds the claims into which the disks of a snapshot are restored, and their names. Pure. */
 import { createHash } from 'node:crypto';
 import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
-import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
+import { LAST_RESTORE_ANNOTATION, RESTORE_NAME_ANNOTATION } from '#api/names.ts';
 import {
   type RestoreStatus,
   VIRTUAL_MACHINE_RESTORES,
   type VirtualMachineRestore,
 } from '#api/virtual-machine-restore/kind.ts';
 import type { VirtualMachineSnapshotContent, VolumeBackup } from '#api/virtual-machine-snapshot-content/kind.ts';
-import { restoreMark, RESTORE_NAME_ANNOTATION, type RestoredVolume } from '#controllers/restore/restore-world.ts';
+import { restoreMark, type RestoredVolume } from '#controllers/restore/restore-world.ts';
 import { isStateClaim, markForTarget, stateClaimNameFor } from '#controllers/restore/restored-state.ts';
 import { isStateBackup } from '#controllers/shared/persistent-state/state-backup.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
@@ -24,7 +24,7 @@ const HASH_LENGTH = 8;
 const CLUSTER_ANNOTATION = /^(pv\.kubernetes\.io|volume(\.beta)?\.kubernetes\.io)\//;
 const describesOldClaim = (key: string) => CLUSTER_ANNOTATION.test(key) || key === PROTECTED_VMS_ANNOTATION;
 
-/** Returns status.restores. Disks that are not in the snapshot are left unchanged. */
+/** Returns status.restores. Disks that are not in the snapshot are left unchanged, and state that is omitted. */
 export function planRestores(
   restore: Restore,
   { spec }: VirtualMachineSnapshotContent,
@@ -32,7 +32,9 @@ export function planRestores(
   return (spec.volumeBackups ?? []).flatMap((backup) => {
     const { volumeName, volumeSnapshotName } = backup;
     if (volumeSnapshotName === undefined) return [];
-    const claimName = isStateBackup(spec, backup) ? stateClaimNameFor(restore) : restoredClaimName(restore, backup);
+    const isState = isStateBackup(spec, backup);
+    if (isState && restore.spec.persistentStatePolicy === 'Omit') return [];
+    const claimName = isState ? stateClaimNameFor(restore) : restoredClaimName(restore, backup);
     return [{ volumeName, persistentVolumeClaim: claimName, volumeSnapshotName }];
   });
 }

@@ -15,6 +15,7 @@ import { failRestore, continueRestore, tryChanges } from '#controllers/restore/r
 import { handOverRestoredState, isStateClaim } from '#controllers/restore/restored-state.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerOf, controllerUid, isDeleting, type OwnerReference, type Stored } from '#kube/meta.ts';
+import type { EventNote } from '#runtime/events.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 
 /** Maximum number of claims in one plan; the rest follows in the next ones. */
@@ -104,6 +105,21 @@ export function handOverClaims(world: RestoreWorld, vm: Stored<VirtualMachine>):
         ? handOverRestoredState(world, claim, vm)
         : setOwners(claim, ownersOf(world, vm.metadata.uid), 'the claim belongs to the restored VM'),
     );
+}
+
+export const CLAIMS_OWNED_REASON = 'RestoredClaimsOwned';
+/** Maximum number of claims in the Event. */
+const MAX_NAMED = 3;
+
+/** Returns an Event with the disks that are deleted with the VM from now on. */
+export function claimsOwnedEvents({ restore, volumes }: RestoreWorld): EventNote[] {
+  const disks = volumes.map(({ claimName }) => claimName).filter((name) => !isStateClaim(restore, name));
+  if (disks.length === 0 || restore.spec.volumeOwnershipPolicy === 'None') return [];
+  const names = `${disks.slice(0, MAX_NAMED).join(', ')}${disks.length > MAX_NAMED ? ' and others' : ''}`;
+  const message =
+    `The disks of VirtualMachine ${restore.spec.target.name} are now deleted with it: PersistentVolumeClaim ${names}; ` +
+    'to keep such disks, restore with volumeOwnershipPolicy: None';
+  return [{ type: 'Normal', reason: CLAIMS_OWNED_REASON, message }];
 }
 
 /**

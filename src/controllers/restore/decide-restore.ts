@@ -4,6 +4,7 @@ import { isRestoreFinished, VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machin
 import { firmwareOf, snapshotUuidOf } from '#controllers/restore/build-restored-vm.ts';
 import {
   awaitClaims,
+  claimsOwnedEvents,
   handOverClaims,
   hasReplaced,
   removeClaims,
@@ -20,7 +21,7 @@ import {
   progressStatus,
   tryChanges,
 } from '#controllers/restore/restore-status.ts';
-import { stateKeptEvents, retireOldState } from '#controllers/restore/restored-state.ts';
+import { stateCopiedEvents, stateKeptEvents, retireOldState } from '#controllers/restore/restored-state.ts';
 import { deleteRecord, handOverRecord, restoreRecordAfterVm } from '#controllers/restore/restored-identity.ts';
 import { awaitHold, awaitStop, recordTarget, refuseTarget } from '#controllers/restore/target.ts';
 import { writeVm } from '#controllers/restore/write-vm.ts';
@@ -134,7 +135,9 @@ function finishRestore(world: RestoreWorld): Plan | undefined {
   if (changes.length > 0) return tryChanges(changes);
   const retired = retireOldState(world, vm);
   // Without continueOnError: the marks must be removed before the claim is deleted.
-  return retired.length > 0 ? { changes: retired } : completeRestore(world, stateKeptEvents(world));
+  if (retired.length > 0) return { changes: retired };
+  const events = [...stateKeptEvents(world), ...stateCopiedEvents(world), ...claimsOwnedEvents(world)];
+  return completeRestore(world, events);
 }
 
 /** Returns the Event for a VM that got a new uuid, with the reason. */

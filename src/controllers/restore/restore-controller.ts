@@ -36,6 +36,8 @@ import {
   startController,
 } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
+import { CLAIMS_OWNED_REASON } from '#controllers/restore/claims.ts';
+import { STATE_COPIED_REASON } from '#controllers/restore/restored-state.ts';
 import type { EventSink } from '#runtime/events.ts';
 
 /** Restores are decided one at a time: two must not both find a uuid free. */
@@ -141,7 +143,12 @@ function keysIn({ metadata: { namespace } }: Stored, names: readonly string[]): 
   return names.map((name) => keyOf({ namespace, name }));
 }
 
-const VM_EVENT_REASONS: ReadonlySet<string> = new Set([COMPLETED_REASON, UUID_RENEWED_REASON]);
+const VM_EVENT_REASONS: ReadonlySet<string> = new Set([
+  COMPLETED_REASON,
+  UUID_RENEWED_REASON,
+  STATE_COPIED_REASON,
+  CLAIMS_OWNED_REASON,
+]);
 
 /** Returns a sink that also records the important Events of a restore on its target. */
 function copyEventsToVms(events: EventSink, vms: Informer<VirtualMachine>): EventSink {

@@ -47,9 +47,6 @@ export interface RestoredVolume {
   readonly users: readonly string[];
 }
 
-/** Annotation of claims: the name of the restore that created them, as in KubeVirt. */
-export const RESTORE_NAME_ANNOTATION = 'restore.kubevirt.io/name';
-
 /** Returns the value of LAST_RESTORE_ANNOTATION on the objects that this restore has written. */
 export function restoreMark({ metadata }: Stored<VirtualMachineRestore>): string {
   return `${metadata.name}-${metadata.uid}`;

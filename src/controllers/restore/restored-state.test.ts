@@ -174,6 +174,38 @@ describe('restored state', () => {
     assert.match(events[0]!.message, /Snapshot before has no persistent state.*persistent-state-for-db-bbbbb/);
   });
 
+  it('of a VM of another name is reported as a copy', async () => {
+    const copiesOf = async (scene: Scene) => {
+      const plane = startRestore(scene);
+      await plane.settle();
+      return plane.events.filter(({ reason }) => reason === 'PersistentStateCopied').map(({ message }) => message);
+    };
+    assert.deepEqual(await copiesOf({ target: 'copy' }), [
+      'VirtualMachine copy has the TPM keys and EFI variables of VirtualMachine db (snapshot before); ' +
+        'for a VM with its own TPM, restore with persistentStatePolicy: Omit',
+    ]);
+    assert.deepEqual(await copiesOf({}), []);
+    assert.deepEqual(await copiesOf({ target: 'copy', hasState: false }), []);
+  });
+
+  it('can be omitted: a new VM has none, and an existing one keeps its own', async () => {
+    const spec = { persistentStatePolicy: 'Omit' } as const;
+    const copy = startRestore({ target: 'copy', spec });
+    await copy.settle();
+    assert.equal(restoreOf(copy).status?.complete, true);
+    assert.equal(stateOf(copy, 'copy'), undefined);
+    assert.equal(stateOf(copy, 'db'), OLD);
+    assert.deepEqual(
+      copy.events.map(({ reason }) => reason).filter((reason) => reason.startsWith('PersistentState')),
+      [],
+    );
+    const back = startRestore({ spec });
+    await back.settle();
+    assert.equal(stateOf(back, 'db'), OLD);
+    const kept = back.events.find(({ reason }) => reason === 'PersistentStateKept');
+    assert.match(kept?.message ?? '', /^persistentStatePolicy is Omit: .*persistent-state-for-db-bbbbb/);
+  });
+
   it('of a failed restore is deleted, and the VM keeps its own', async () => {
     const plane = startRestore({});
     plane.invalidKind = 'VirtualMachine';

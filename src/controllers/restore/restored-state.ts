@@ -112,9 +112,24 @@ export function retireOldState({ restore, supersededState: old }: RestoreWorld, 
  */
 export function stateKeptEvents({ restore, volumes, currentState }: RestoreWorld): EventNote[] {
   if (currentState === undefined || volumes.some(({ claimName }) => isStateClaim(restore, claimName))) return [];
-  const { target, virtualMachineSnapshotName: snapshot } = restore.spec;
+  const { target, virtualMachineSnapshotName: snapshot, persistentStatePolicy: policy } = restore.spec;
+  const cause = policy === 'Omit' ? 'persistentStatePolicy is Omit' : `Snapshot ${snapshot} has no persistent state`;
   const message =
-    `Snapshot ${snapshot} has no persistent state: TPM and EFI variables of VirtualMachine ${target.name} ` +
+    `${cause}: TPM and EFI variables of VirtualMachine ${target.name} ` +
     `were not restored (PersistentVolumeClaim ${currentState.metadata.name})`;
   return [{ type: 'Normal', reason: 'PersistentStateKept', message }];
+}
+
+export const STATE_COPIED_REASON = 'PersistentStateCopied';
+
+/** Returns an Event if a VM of another name got the state: two VMs may then have the keys of one TPM. */
+export function stateCopiedEvents({ restore, volumes, snapshot }: RestoreWorld): EventNote[] {
+  const { target, virtualMachineSnapshotName: name } = restore.spec;
+  const source = snapshot?.spec.source.name;
+  const hasState = volumes.some(({ claimName }) => isStateClaim(restore, claimName));
+  if (!hasState || source === undefined || source === target.name) return [];
+  const message =
+    `VirtualMachine ${target.name} has the TPM keys and EFI variables of VirtualMachine ${source} ` +
+    `(snapshot ${name}); for a VM with its own TPM, restore with persistentStatePolicy: Omit`;
+  return [{ type: 'Warning', reason: STATE_COPIED_REASON, message }];
 }

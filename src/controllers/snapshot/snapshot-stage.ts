@@ -7,7 +7,7 @@
 import { isMigrating } from '#api/migration/migration-state.ts';
 import { instanceUidOf } from '#controllers/snapshot/build-content.ts';
 import { untilDeadlineMs, type HeldVm, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
-import { checkHeldVm } from '#controllers/snapshot/source-volumes.ts';
+import { checkHeldVm, findDeletedClaim } from '#controllers/snapshot/source-volumes.ts';
 import { isDeleting } from '#kube/meta.ts';
 import { isSnapshotComplete } from '#api/virtual-machine-snapshot/kind.ts';
 
@@ -43,7 +43,7 @@ export function stageOf(world: SnapshotWorld): SnapshotStage {
 
 /** Returns the permanent failure of the snapshot, if there is one. */
 function findPermanentFailure(world: SnapshotWorld): Explanation | undefined {
-  const { snapshot, content, vm } = world;
+  const { snapshot, content, vm, held } = world;
   const { sourceUID, virtualMachineSnapshotContentName: contentName } = snapshot.status ?? {};
   if (content === undefined && contentName) return { reason: 'ContentLost', message: CONTENT_MISSING };
   if (content !== undefined && isDeleting(content)) {
@@ -56,6 +56,8 @@ function findPermanentFailure(world: SnapshotWorld): Explanation | undefined {
   if (sourceUID && vm === undefined && content === undefined) {
     return { reason: 'SourceLost', message: 'Source does not exist any more' };
   }
+  const deleted = content === undefined && held !== undefined ? findDeletedClaim(held) : undefined;
+  if (deleted !== undefined) return { reason: 'ClaimBeingDeleted', message: deleted };
   const error = content?.status?.error;
   // The disks of a running guest cannot be copied again as of the same point in time.
   if (content === undefined || error === undefined || instanceUidOf(content) === undefined) return undefined;

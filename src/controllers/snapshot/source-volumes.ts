@@ -45,6 +45,16 @@ export function leavesOutData({ volumes, state }: HeldVm): boolean {
   );
 }
 
+/** Returns the claim that is being deleted, as a message, or undefined. Such a claim can never be copied. */
+export function findDeletedClaim({ volumes, state }: HeldVm): string | undefined {
+  for (const { claim, snapshotClass } of [...volumes, ...(state === undefined ? [] : [state])]) {
+    if (claim !== undefined && snapshotClass !== undefined && isDeleting(claim)) {
+      return `PersistentVolumeClaim "${claim.metadata.name}" is being deleted`;
+    }
+  }
+  return undefined;
+}
+
 /** Returns why the snapshot cannot be taken yet, or undefined if it can. */
 export function checkHeldVm(held: HeldVm): string | undefined {
   const refusal = checkInstance(held) ?? checkRecord(held);

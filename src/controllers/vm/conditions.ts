@@ -1,5 +1,7 @@
 /** Computes the conditions of a VM: its own, and copies of those of its instance. Wording follows KubeVirt. Pure. */
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
+import { CLAIM_DELETION } from '#api/virtual-machine/claim-deletion.ts';
+import { claimDeletionCondition } from '#controllers/vm/deleted-claims.ts';
 import { awaitsImport } from '#controllers/vm/identity/imported-devices.ts';
 import { awaitsRebuild, lossCondition, RECORD_LOST } from '#controllers/vm/identity/lost-record.ts';
 import { requiresRestart } from '#controllers/vm/hotplug/restart-required.ts';
@@ -24,6 +26,7 @@ const OWN_TYPES: ReadonlySet<string> = new Set([
   DUPLICATE_UUID,
   DUPLICATE_MAC,
   RECORD_LOST,
+  CLAIM_DELETION,
 ]);
 
 export function vmConditions(world: VmWorld, failure: VmFailure | undefined): Conditions {
@@ -34,6 +37,7 @@ export function vmConditions(world: VmWorld, failure: VmFailure | undefined): Co
     return [...setCondition(before === undefined ? [] : [before], next, timestamp(now))];
   };
   const loss = lossCondition(world);
+  const claimDeletion = claimDeletionCondition(world);
   const mirrored = vmi?.status?.conditions ?? [];
   const ready = mirrored.find(({ type }) => type === 'Ready');
   return [
@@ -41,6 +45,7 @@ export function vmConditions(world: VmWorld, failure: VmFailure | undefined): Co
     ...(failure === undefined ? [] : condition({ type: 'Failure', status: 'True', ...failure })),
     ...(requiresRestart(world) ? condition(RESTART_REQUIRED) : []),
     ...(loss === undefined ? [] : condition(loss)),
+    ...(claimDeletion === undefined ? [] : condition(claimDeletion)),
     ...(sharers === undefined ? [] : condition(duplicateUuid(world, sharers))),
     ...(sharedMacs.length === 0 ? [] : condition(duplicateMacs(world, sharedMacs))),
     ...mirrored.filter(({ type }) => !OWN_TYPES.has(type)),

@@ -2,6 +2,7 @@
 import { templateSpec, VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { adoptInstance } from '#controllers/vm/adopt-instance.ts';
 import { releaseInstance, removeVm, stopInstance } from '#controllers/vm/delete.ts';
+import { claimDeletionEvents } from '#controllers/vm/deleted-claims.ts';
 import { planHotplug, hotplugFailure } from '#controllers/vm/hotplug/hotplug.ts';
 import { addRecordFinalizer, releaseRecord } from '#controllers/vm/identity/record-finalizer.ts';
 import { adoptRecord, ownRecord, recordIdentity } from '#controllers/vm/identity/identity.ts';
@@ -44,11 +45,12 @@ const rules: readonly Rule[] = [
   startWanted,
 ];
 
-/** Returns the plan. Events about protection and the record accompany the status that shows the change. */
+/** Returns the plan. Events about protection, the record and deleted claims accompany the status that shows the change. */
 export function decideVm(world: VmWorld): Plan {
   const plan = decide(world);
   if (plan.status === undefined) return plan;
-  return { ...plan, events: [...(plan.events ?? []), ...protectionEvents(world), ...lossEvents(world)] };
+  const events = [...protectionEvents(world), ...lossEvents(world), ...claimDeletionEvents(world)];
+  return { ...plan, events: [...(plan.events ?? []), ...events] };
 }
 
 function decide(world: VmWorld): Plan {

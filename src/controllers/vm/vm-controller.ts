@@ -12,7 +12,8 @@ import { LEGACY_UUID_METRIC } from '#api/identity/legacy-uuid.ts';
 import { isRestartMarked, restartMarkOf } from '#api/machine-types/restart-mark.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { uuidAdmissionSince, VM_DEFINITION } from '#api/identity/uuid-admission.ts';
-import { needsState, stateOwnerOf } from '#api/storage/persistent-state.ts';
+import { claimNamesOf } from '#api/storage/claim-names.ts';
+import { findStateClaim, needsState, stateOwnerOf } from '#api/storage/persistent-state.ts';
 import { findStateConflicts } from '#api/storage/state-conflict.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine, templateSpec } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
@@ -55,7 +56,7 @@ import {
   type ValueSharers,
 } from '#controllers/vm/identity/value-holders.ts';
 import { neededClaimNames } from '#controllers/shared/launcher/needed-volumes.ts';
-import type { NeededClaim, SharedMac, VmWorld } from '#controllers/vm/vm-world.ts';
+import type { DeletedClaim, NeededClaim, SharedMac, VmWorld } from '#controllers/vm/vm-world.ts';
 import { CUSTOM_RESOURCE_DEFINITIONS, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
@@ -132,6 +133,20 @@ function definition({
   function stateConflictsOf(vm: Stored<VirtualMachine>): Stored<PersistentVolumeClaim>[] {
     if (!needsState(templateSpec(vm))) return [];
     return findStateConflicts(claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata)), stateOwnerOf(vm));
+  }
+
+  /** Returns the disks, and the state if no other claim has replaced it. */
+  function deletedClaimsOf(vm: Stored<VirtualMachine>): DeletedClaim[] {
+    const { namespace, uid } = vm.metadata;
+    const spec = templateSpec(vm);
+    const disks = claimNamesOf(spec).flatMap((name) => claims.get(keyOf({ namespace, name })) ?? []);
+    const states = needsState(spec) ? claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata)) : [];
+    const isReplaced = findStateClaim(states, stateOwnerOf(vm)) !== undefined;
+    const own = isReplaced ? [] : states.filter((claim) => controllerUid(claim) === uid);
+    return [
+      ...disks.filter(isDeleting).map(({ metadata: { name } }) => ({ name, holds: 'disk' as const })),
+      ...own.filter(isDeleting).map(({ metadata: { name } }) => ({ name, holds: 'state' as const })),
+    ];
   }
 
   function vmsOf(claim: Stored<PersistentVolumeClaim>): string[] {
@@ -237,6 +252,7 @@ function definition({
         sharers: sharersOf(vm),
         sharedMacs: macSharersOf(vm),
         claims: claimsOf(vm),
+        deletedClaims: deletedClaimsOf(vm),
         stateConflicts: stateConflictsOf(vm),
         now: clock.now(),
       };

@@ -41,6 +41,8 @@ export interface VmWorld {
   readonly sharedMacs?: readonly SharedMac[];
   /** The claims that a start needs. */
   readonly claims: readonly NeededClaim[];
+  /** Names of the claims of the VM that are being deleted: disks of its template, and its persistent state. */
+  readonly deletedClaims?: readonly DeletedClaim[];
   /**
    * Claims that are marked as the state of the VM but have another owner, if the VM needs state and has no claim for
    * it.
@@ -53,6 +55,11 @@ export interface VmWorld {
 export interface NeededClaim {
   readonly name: string;
   readonly claim?: PersistentVolumeClaim;
+}
+
+export interface DeletedClaim {
+  readonly name: string;
+  readonly holds: 'disk' | 'state';
 }
 
 /** The content of the condition Failure: why the VM was not started or changed. */

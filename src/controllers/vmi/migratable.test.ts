@@ -52,6 +52,11 @@ const cases: Record<string, Case> = {
     claim: { claim: aClaim('disk', BOUND), volume: aVolume('pv') },
     want: stays('its volume pv cannot be used by two nodes'),
   },
+  'a claim that is being deleted prevents a migration': {
+    volume: CLAIM,
+    claim: { ...local(), claim: aClaim('disk', { ...BOUND, metadata: { deletionTimestamp: NOW } }) },
+    want: stays('the claim disk is being deleted'),
+  },
   'a claim without a volume prevents a migration': {
     volume: CLAIM,
     claim: { claim: aClaim('disk') },

@@ -64,7 +64,8 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   const nodes = informer(NODES);
   vmis.addIndex(BY_CLAIM, claimKeysOf);
   vmis.addIndex(BY_UID, ({ metadata }) => [metadata.uid]);
-  const endedPods = new EndedPods(pods, { signal });
+  const hasInstance = (uid: string) => vmis.byIndex(BY_UID, uid).length > 0;
+  const endedPods = new EndedPods(pods, { vmis, hasInstance, signal });
   const states = createStateObserver(parts);
   const migrations = observeActiveMigrations(parts);
   pods.addIndex(LAUNCHERS_BY_INSTANCE, launcherIndexKeys);

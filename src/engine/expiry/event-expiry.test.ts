@@ -42,7 +42,7 @@ test('an Event expires an hour after its last write, and watches see its last st
   const deleted: string[] = [];
   store.watch({ collection: 'events', since: store.revision }, (events) => {
     for (const { type, entry } of events) {
-      if (type === 'delete') deleted.push(`${decodeStored(entry.bytes)['reason']} ${entry.id}`);
+      if (type === 'delete') deleted.push(`${String(decodeStored(entry.bytes)['reason'])} ${entry.id}`);
     }
   });
   await clock.advance(40 * MINUTE);

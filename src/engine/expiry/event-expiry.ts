@@ -1,5 +1,5 @@
 /**
- * Removes Events that have not been written for an hour (`--event-ttl`), like kube-apiserver. As with the leases of etcd,
+ * Removes Events that have not been written for an hour (flag `--event-ttl`), like kube-apiserver. As with the leases of etcd,
  * an Event expires in the store itself: neither admission nor finalizers keep it, and watches see a deletion.
  *
  * One map has the time of the last write of each Event, oldest first, so that a check reads only what has expired.
@@ -19,7 +19,7 @@ interface EventExpiryOptions {
 
 export const DEFAULT_EVENT_TTL_MS = 3_600_000;
 const COLLECTION = 'events';
-const CHECK_MS = 30_000;
+const MAX_CHECK_MS = 30_000;
 /** The deletions in flight at a time: a fraction of what the store accepts. */
 const BATCH = 256;
 
@@ -56,7 +56,7 @@ export function startEventExpiry({ store, clock, log, ttlMs }: EventExpiryOption
     }
   };
   const schedule = (): void => {
-    cancel = clock.after(CHECK_MS, () => {
+    cancel = clock.after(Math.min(ttlMs, MAX_CHECK_MS), () => {
       check()
         .catch((err: unknown) => log.warn({ err }, 'cannot remove expired Events; trying again'))
         .finally(() => stopped || schedule());

@@ -24,6 +24,10 @@ export function writeLibvirt(machine: MachineDescription, options: LibvirtOption
   const { imageDirectory = '/var/lib/libvirt/images' } = options;
   const notes = [...machine.notes];
   if (machine.state !== undefined) notes.push('the persistent state of TPM and EFI is not written: both start empty');
+  for (const { name, cloudInit } of machine.disks) {
+    if (cloudInit !== undefined)
+      notes.push(`the cloud-init data of the disk ${name} is not written: it has no content`);
+  }
   const { name, uuid, serial, memoryMib, cpu } = machine;
   const vcpus = cpu.sockets * cpu.cores * cpu.threads;
   const root = xml('domain', { type: 'kvm' }, [

@@ -26,6 +26,9 @@ const IMPORTED_SETTINGS = new Set([
   ...['clustercompatibilityversion', 'generation', 'creationdate', 'exportdate', 'origin', 'vmtype'],
 ]);
 
+/** Elements of our own namespace. */
+const OWN_SETTINGS = new Set(['state', 'cloudinit', 'label']);
+
 const SINGLE_SETTINGS = new Set([
   'name',
   'defaultbootsequence',
@@ -117,7 +120,7 @@ function isFromEngine(hardware: XmlElement | undefined): boolean {
 
 function noteIgnoredSettings(settings: ReadonlyMap<string, XmlElement>, findings: Findings): void {
   const isImported = (word: string, { namespace }: XmlElement) =>
-    IMPORTED_SETTINGS.has(word) || (word === 'state' && namespace === OWN);
+    IMPORTED_SETTINGS.has(word) || (OWN_SETTINGS.has(word) && namespace === OWN);
   const ignored = [...settings].filter(
     ([word, element]) => !isImported(word, element) && !element.name.endsWith('Section'),
   );

@@ -8,6 +8,8 @@ import { checkDescription } from '#formats/check-description.ts';
 import { toMachineName } from '#formats/device-names.ts';
 import { Findings, FileFormatError } from '#formats/findings.ts';
 import type { FirmwareKind, MachineDescription, DescribedState } from '#formats/machine.ts';
+import { addCloudInit } from '#formats/ovf/cloud-init.ts';
+import { readLabels } from '#formats/ovf/labels.ts';
 import { parseEnvelope, ownNotes, type Envelope } from '#formats/ovf/envelope.ts';
 import { isBefore31, layOutOvirt } from '#formats/ovf/lay-out-ovirt.ts';
 import { readOvfDevices } from '#formats/ovf/read-devices.ts';
@@ -75,6 +77,7 @@ function readMachine(envelope: Envelope, items: readonly OvfItem[], findings: Fi
   const storage = readStorage(envelope, findings);
   const devices = layOutOvirt(readOvfDevices(envelope, items, storage, chipset, findings), envelope, chipset, findings);
   const uuid = readUuid(envelope);
+  const hostname = attributeOf(system, 'hostname', OWN);
   const serial = readSerial(envelope, uuid, findings);
   return {
     name: toMachineName(text('name') ?? attributeOf(system, 'id') ?? '', findings),
@@ -88,6 +91,9 @@ function readMachine(envelope: Envelope, items: readonly OvfItem[], findings: Fi
     tpm: devices.rows.some(({ type }) => type === 'tpm'),
     ...readState(envelope, storage, findings),
     ...devices,
+    disks: addCloudInit(devices.disks, system, findings),
+    ...(hostname !== undefined && { hostname }),
+    ...readLabels(system, findings),
     source: { format: 'ovf', ...(product !== undefined && { product }), ...(version !== undefined && { version }) },
     notes: [],
   };

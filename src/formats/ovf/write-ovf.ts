@@ -4,6 +4,8 @@
  */
 import { deriveSequence, sequenceNumber } from '#formats/boot-sequence.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
+import { cloudInitElements } from '#formats/ovf/cloud-init.ts';
+import { labelElements } from '#formats/ovf/labels.ts';
 import { instanceId } from '#formats/ovf/instance-id.ts';
 import {
   BIOS_TYPES,
@@ -125,6 +127,7 @@ function buildContent(machine: MachineDescription): XmlOutput {
   const own = {
     'selfsame:chipset': chipset,
     'selfsame:firmware': firmware,
+    'selfsame:hostname': machine.hostname,
     'selfsame:boot-order': machine.bootOrderIsImplied === true ? 'implied' : undefined,
   };
   return xml('Content', { 'ovf:id': 'out', 'xsi:type': 'ovf:VirtualSystem_Type', ...own }, [
@@ -136,6 +139,8 @@ function buildContent(machine: MachineDescription): XmlOutput {
     serial === undefined ? undefined : leaf('SerialNumberPolicy', CUSTOM_SERIAL),
     leaf('CustomSerialNumber', serial),
     stateElement(machine),
+    ...cloudInitElements(machine),
+    ...labelElements(machine),
     ...notes.map((note) => leaf('selfsame:Note', note)),
     xml('Section', { 'ovf:id': uuid, 'ovf:required': false, 'xsi:type': 'ovf:OperatingSystemSection_Type' }, [
       leaf('Info', 'Guest Operating System'),

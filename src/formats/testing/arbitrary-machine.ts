@@ -57,7 +57,28 @@ const media = fc.constantFrom(
 
 const option = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 
+const secretName = option(fc.stringMatching(/^[a-z][a-z0-9-]{0,10}[a-z0-9]$/));
+const cloudInitPart = fc
+  .record({ data: option(fc.uint8Array({ maxLength: 12 })), secret: secretName })
+  .map(({ data, secret }) =>
+    withoutUndefined({
+      secret,
+      base64: data === undefined && secret !== undefined ? undefined : Buffer.from(data ?? []).toString('base64'),
+    }),
+  );
+const cloudInit = fc
+  .record({ userData: option(cloudInitPart), networkData: option(cloudInitPart) })
+  .map((parts) => withoutUndefined(parts));
+const labels = option(
+  fc.dictionary(fc.stringMatching(/^(?:a\.example\/)?[a-z][a-z0-9_.]{0,5}[a-z]$/), fc.stringMatching(/^[A-Z]{0,3}$/), {
+    minKeys: 1,
+    maxKeys: 3,
+    noNullPrototype: true,
+  }),
+);
+
 const disk = fc.record({
+  cloudInit: option(cloudInit),
   kind: media,
   name: label,
   hasFile: fc.boolean(),
@@ -116,6 +137,9 @@ const base = fc.record({
   ),
   memoryMib: fc.integer({ min: 1, max: 1_000_000 }),
   firmware: fc.constantFrom('bios' as const, 'efi' as const, 'efi-secure' as const),
+  hostname: option(label),
+  labels,
+  templateLabels: labels,
   notes: fc.array(text, { maxLength: 3 }),
   state: option(
     fc.record({
@@ -184,6 +208,7 @@ function machineFrom(
       serial: made.serial,
       cache: made.cache,
       hotpluggable: made.hotpluggable,
+      cloudInit: made.hasFile || isLun ? undefined : made.cloudInit,
     });
   });
   const plugs = nics.map((made, i): DescribedNic => {

@@ -1,8 +1,9 @@
-/** Describes one disk of a VM with the size of its volume. Only the data of claims can be exported. Pure. */
+/** Describes one disk of a VM with the size of its volume. Only the data of claims and of cloud-init is exported. Pure. */
 import type { Chipset } from '#api/devices/chipset.ts';
 import { busOf } from '#api/devices/disk-bus.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
+import { describeCloudInit } from '#formats/vm/cloud-init.ts';
 import type { Findings } from '#formats/findings.ts';
 import type { DescribedDisk, DiskMedia } from '#formats/machine.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
@@ -58,12 +59,15 @@ function describeContent(
   volume: VmiVolume | undefined,
   claims: ReadonlyMap<string, PersistentVolumeClaim>,
   findings: Findings,
-): Pick<DescribedDisk, 'file' | 'sizeBytes'> {
+): Pick<DescribedDisk, 'file' | 'sizeBytes' | 'cloudInit'> {
   if (volume === undefined || volume.directLun !== undefined) return {};
   if (volume.persistentVolumeClaim !== undefined) {
     const claim = claims.get(volume.persistentVolumeClaim.claimName);
     const size = bytesOf(claim?.status?.capacity?.['storage'] ?? claim?.spec.resources?.requests?.['storage']);
     return { file: `${name}.img`, ...size };
+  }
+  if (volume.cloudInitNoCloud !== undefined) {
+    return { sizeBytes: SMALL_BYTES, cloudInit: describeCloudInit(volume.cloudInitNoCloud) };
   }
   findings.addNote(`the content of the disk ${name} is not exported: it is not a claim`);
   const { emptyDisk, hostDisk, ephemeral } = volume;

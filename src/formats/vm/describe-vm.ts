@@ -33,6 +33,7 @@ const EXPORTED_FIELDS = new Set([
   'architecture',
   'terminationGracePeriodSeconds',
   'startStrategy',
+  'hostname',
 ]);
 
 /** Describes the VM. `record` is undefined if the VM never ran. `claims` contains at least those that the VM uses. */
@@ -44,6 +45,7 @@ export function describeVm(
   const findings = new Findings();
   const spec = vm.spec.template.spec ?? { domain: {} };
   const { domain } = spec;
+  const templateLabels = vm.spec.template.metadata?.labels;
   const firmware = domain.firmware ?? {};
   const machineType = record?.status?.machine?.type ?? domain.machine?.type ?? undefined;
   const chipset = chipsetOf(machineType);
@@ -74,10 +76,17 @@ export function describeVm(
     disks,
     nics,
     ...boot,
+    ...(spec.hostname !== undefined && spec.hostname !== '' && { hostname: spec.hostname }),
+    ...(hasLabels(vm.metadata.labels) && { labels: { ...vm.metadata.labels } }),
+    ...(hasLabels(templateLabels) && { templateLabels: { ...templateLabels } }),
     rows,
     source: { format: 'vm', product: 'Selfsame' },
     notes: findings.notes,
   };
+}
+
+function hasLabels(labels: Readonly<Record<string, string>> | undefined): boolean {
+  return labels !== undefined && Object.keys(labels).length > 0;
 }
 
 function memoryOf({ memory, resources }: DomainSpec): number {

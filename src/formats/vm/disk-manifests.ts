@@ -3,7 +3,8 @@ import type { CDROM_BUSES, Disk, DiskBus } from '#api/domain/disk.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import type { Findings } from '#formats/findings.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
-import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import { cloudInitManifests } from '#formats/vm/cloud-init.ts';
+import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim, type Secret } from '#kube/core-kinds.ts';
 import { apiVersionOf } from '#kube/meta.ts';
 
 export interface DiskOptions {
@@ -14,12 +15,15 @@ export interface DiskOptions {
   readonly storageClass?: string;
   /** Existing claims by name of the disk. Every other disk with content gets a new one, `<vm>-<disk>`. */
   readonly claimNames?: ReadonlyMap<string, string>;
+  /** Existing Secrets with cloud-init data by name of the disk. */
+  readonly secretNames?: ReadonlyMap<string, string>;
 }
 
 export interface DiskManifests {
   readonly disks: readonly Disk[];
   readonly volumes: readonly VmiVolume[];
   readonly claims: readonly PersistentVolumeClaim[];
+  readonly secrets: readonly Secret[];
 }
 
 const SECTOR = 512;
@@ -36,6 +40,7 @@ export function diskManifests(
     bootOrderIsImplied === true ? described.map(({ bootOrder: _order, ...disk }) => disk) : described;
   const volumes: VmiVolume[] = [];
   const claims: PersistentVolumeClaim[] = [];
+  const secrets: Secret[] = [];
   for (const disk of disks) {
     const { name, lun } = disk;
     if (lun !== undefined) {
@@ -43,6 +48,12 @@ export function diskManifests(
       continue;
     }
     const existing = options.claimNames?.get(name);
+    if (existing === undefined && disk.cloudInit !== undefined) {
+      const made = cloudInitManifests(name, disk.cloudInit, options, findings);
+      volumes.push({ name, cloudInitNoCloud: made.source });
+      if (made.secret !== undefined) secrets.push(made.secret);
+      continue;
+    }
     if (existing === undefined && disk.media !== 'disk' && disk.file === undefined) {
       // The API requires a volume for every drive.
       findings.addNote(`the drive ${name} is empty; it gets an empty disc`);
@@ -55,7 +66,7 @@ export function diskManifests(
     volumes.push({ name, persistentVolumeClaim: { claimName, ...(isHotplug && { hotpluggable: true }) } });
     if (existing === undefined) claims.push(...buildClaim(disk, claimName, options, findings));
   }
-  return { disks: disks.map((disk) => toDisk(disk, findings)), volumes, claims };
+  return { disks: disks.map((disk) => toDisk(disk, findings)), volumes, claims, secrets };
 }
 
 function buildClaim(

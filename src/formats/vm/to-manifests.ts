@@ -13,7 +13,7 @@ import { placeKey } from '#formats/address-text.ts';
 import { Findings } from '#formats/findings.ts';
 import { sourceText, type MachineDescription, type DescribedNic } from '#formats/machine.ts';
 import { diskManifests, type DiskManifests, type DiskOptions } from '#formats/vm/disk-manifests.ts';
-import { type PersistentVolumeClaim, PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import { type PersistentVolumeClaim, PERSISTENT_VOLUME_CLAIMS, type Secret } from '#kube/core-kinds.ts';
 import { apiVersionOf } from '#kube/meta.ts';
 import type { Devices } from '#api/domain/devices.ts';
 import { INPUT_BUSES, SOUND_MODELS, WATCHDOG_ACTIONS } from '#api/domain/hardware.ts';
@@ -34,6 +34,8 @@ export interface ManifestOptions extends DiskOptions {
   readonly stateStorageClass?: string;
   /** The modes of that claim. Default: Filesystem and ReadWriteOnce. */
   readonly stateModes?: StateModes;
+  /** True if the caller omits the persistent state of the file, and says so itself. */
+  readonly omitsState?: boolean;
   /** The replacement of each network of the description: `pod` or a bridge of the node. */
   readonly networks?: ReadonlyMap<string, string>;
 }
@@ -41,6 +43,8 @@ export interface ManifestOptions extends DiskOptions {
 interface Manifests {
   readonly vm: VirtualMachine;
   readonly claims: readonly PersistentVolumeClaim[];
+  /** Cloud-init data that was in Secrets. */
+  readonly secrets: readonly Secret[];
   /** Sentences about changes, in addition to the notes of the description. */
   readonly notes: readonly string[];
 }
@@ -59,12 +63,15 @@ export function toManifests(machine: MachineDescription, options: ManifestOption
     metadata: {
       name: options.name,
       namespace: options.namespace,
+      ...(machine.labels && { labels: { ...machine.labels } }),
       annotations: { [IMPORTED_DEVICES_ANNOTATION]: annotation },
     },
     spec: {
       runStrategy: 'Halted',
       template: {
+        ...(machine.templateLabels && { metadata: { labels: { ...machine.templateLabels } } }),
         spec: {
+          ...(machine.hostname !== undefined && { hostname: machine.hostname }),
           domain: buildDomain(machine, type, disks, interfaces),
           ...(disks.volumes.length > 0 && { volumes: [...disks.volumes] }),
           ...(networks.length > 0 && { networks: [...networks] }),
@@ -72,7 +79,8 @@ export function toManifests(machine: MachineDescription, options: ManifestOption
       },
     },
   };
-  return { vm, claims: [...disks.claims, ...stateManifests(machine, options, findings)], notes: findings.notes };
+  const claims = [...disks.claims, ...stateManifests(machine, options, findings)];
+  return { vm, claims, secrets: disks.secrets, notes: findings.notes };
 }
 
 function buildDomain(
@@ -235,12 +243,14 @@ export function stateClaimFor(vmName: string): string {
 /** Builds the claim for the persistent state of a machine. The VM finds it by its label when it starts. */
 function stateManifests(
   { state }: MachineDescription,
-  { name, namespace, stateStorageClass, storageClass = stateStorageClass, stateModes }: ManifestOptions,
+  { name, namespace, stateStorageClass, storageClass = stateStorageClass, stateModes, omitsState }: ManifestOptions,
   findings: Findings,
 ): PersistentVolumeClaim[] {
   if (state === undefined) return [];
   if (state.file === undefined) {
-    findings.addNote('the file does not contain the persistent state of TPM and EFI: both start empty');
+    if (omitsState !== true) {
+      findings.addNote('the file does not contain the persistent state of TPM and EFI: both start empty');
+    }
     return [];
   }
   return [

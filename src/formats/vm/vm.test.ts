@@ -6,6 +6,7 @@ import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { isUnownedStateOf } from '#api/storage/persistent-state.ts';
 import { CONFIGURATION, aVm } from '#api/validation/testing/valid-objects.ts';
 import { validateVirtualMachine } from '#api/validation/kinds/validate-virtual-machine.ts';
+import type { CloudInitNoCloud } from '#api/domain/volume.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { FileFormatError } from '#formats/findings.ts';
@@ -16,9 +17,10 @@ import { readOvf } from '#formats/ovf/read-ovf.ts';
 import { writeOvf } from '#formats/ovf/write-ovf.ts';
 import { ovirtOvf } from '#formats/testing/ovirt-ovf.ts';
 import { PLAIN_OVF } from '#formats/testing/plain-ovf.ts';
+import { includeSecrets } from '#formats/vm/cloud-init.ts';
 import { describeVm } from '#formats/vm/describe-vm.ts';
 import { toManifests, type ManifestOptions } from '#formats/vm/to-manifests.ts';
-import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { PersistentVolumeClaim, Secret } from '#kube/core-kinds.ts';
 
 const GIB = 1024 ** 3;
 const at = (bus: string) => ({ type: 'pci', domain: '0x0000', bus, slot: '0x00', function: '0x0' });
@@ -188,6 +190,7 @@ test('describes a VM with its record and claims', () => {
       media: 'cdrom',
       bus: 'sata',
       sizeBytes: 1_048_576,
+      cloudInit: { userData: { base64: Buffer.from('#cloud-config').toString('base64') } },
       format: 'raw',
       readonly: true,
       plugged: true,
@@ -243,7 +246,6 @@ test('describes a VM with its record and claims', () => {
     managed: true,
   });
   assert.equal(rows.get('nic-lan')?.plugged, false);
-  assert.match(machine.notes.join('\n'), /the content of the disk seed is not exported/);
   assert.match(machine.notes.join('\n'), /nodeSelector/);
 });
 
@@ -306,6 +308,99 @@ test('exports the persistent state as a file, and imports it into a claim that t
   const bare = toManifests(readOvf(writeOvf(out)), options);
   assert.match(bare.notes.join('\n'), /does not contain the persistent state of TPM and EFI: both start empty/);
   assert.deepEqual(bare.vm.spec.template.spec?.domain.devices?.tpm, { persistent: true });
+});
+
+/** Returns a VM whose disk seed has this cloud-init data. */
+function aSeededVm(cloudInitNoCloud: CloudInitNoCloud): VirtualMachine {
+  const vm = richVm();
+  const spec = vm.spec.template.spec!;
+  const volumes = spec.volumes!.map((volume) => (volume.name === 'seed' ? { name: 'seed', cloudInitNoCloud } : volume));
+  return {
+    ...vm,
+    metadata: { ...vm.metadata, labels: { tier: 'gold' } },
+    spec: {
+      ...vm.spec,
+      template: { metadata: { labels: { app: 'shop' } }, spec: { ...spec, hostname: 'ledger', volumes } },
+    },
+  };
+}
+const seedOf = ({ vm }: { readonly vm: VirtualMachine }) =>
+  vm.spec.template.spec?.volumes?.find(({ name }) => name === 'seed');
+const base64 = (text: string) => Buffer.from(text).toString('base64');
+
+test('an OVF carries cloud-init data, labels and the host name, so that cloud-init sees the same instance', () => {
+  const source = { userData: '#cloud-config\nélan: "ü"\n', networkData: 'version: 2\n' };
+  const made = toManifests(readOvf(writeOvf(describeVm(aSeededVm(source), record, claims))), options);
+  assert.deepEqual(validateVirtualMachine(made.vm, { configuration: LUNS_ALLOWED }), []);
+  assert.deepEqual(seedOf(made), { name: 'seed', cloudInitNoCloud: source });
+  assert.deepEqual(
+    made.claims.map(({ metadata }) => metadata.name),
+    ['db-root', 'db-logs'],
+  );
+  assert.deepEqual(made.secrets, []);
+  const { template } = made.vm.spec;
+  assert.deepEqual([made.vm.metadata.labels, template.metadata?.labels], [{ tier: 'gold' }, { app: 'shop' }]);
+  const meta = (vm: VirtualMachine) => [
+    vm.spec.template.spec?.hostname,
+    vm.spec.template.spec?.domain.firmware?.uuid ?? record.spec.firmware?.uuid,
+  ];
+  assert.deepEqual(meta(made.vm), meta(aSeededVm(source)), 'the instance-id and the host name are the same');
+  const binary = { userDataBase64: Buffer.from([0, 255, 10]).toString('base64') };
+  const odd = toManifests(readOvf(writeOvf(describeVm(aSeededVm(binary), record, claims))), options);
+  assert.deepEqual(seedOf(odd), { name: 'seed', cloudInitNoCloud: binary });
+  const { notes } = writeLibvirt(describeVm(aSeededVm(source), record, claims));
+  assert.match(notes.join('\n'), /the cloud-init data of the disk seed is not written/);
+});
+
+test('an OVF contains cloud-init data of Secrets only if it is included, and its import never uses their names', () => {
+  const machine = describeVm(aSeededVm({ secretRef: { name: 'theirs' } }), record, claims);
+  assert.deepEqual(machine.disks.find(({ name }) => name === 'seed')?.cloudInit, { userData: { secret: 'theirs' } });
+  const bare = toManifests(readOvf(writeOvf(machine)), options);
+  assert.deepEqual(seedOf(bare), { name: 'seed', cloudInitNoCloud: { secretRef: { name: 'db-seed-cloudinit' } } });
+  assert.deepEqual(bare.secrets, []);
+  assert.match(bare.notes.join('\n'), /in the Secret theirs; create the Secret db-seed-cloudinit/);
+  const mapped = toManifests(machine, { ...options, secretNames: new Map([['seed', 'mine']]) });
+  assert.deepEqual(seedOf(mapped), { name: 'seed', cloudInitNoCloud: { secretRef: { name: 'mine' } } });
+  assert.doesNotMatch(mapped.notes.join('\n'), /Secret/);
+
+  const secret = {
+    data: { userData: base64('#cloud-config'), networkdata: base64('version: 2') },
+  } as unknown as Secret;
+  const disks = machine.disks.map((disk) =>
+    disk.cloudInit === undefined
+      ? disk
+      : { ...disk, cloudInit: includeSecrets(disk.cloudInit, new Map([['theirs', secret]])) },
+  );
+  const whole = toManifests(readOvf(writeOvf({ ...machine, disks })), options);
+  const name = 'db-seed-cloudinit';
+  assert.deepEqual(seedOf(whole), {
+    name: 'seed',
+    cloudInitNoCloud: { secretRef: { name }, networkDataSecretRef: { name } },
+  });
+  assert.deepEqual(
+    whole.secrets.map(({ metadata, data }) => [metadata, data]),
+    [
+      [
+        { name, namespace: 'golden' },
+        { userdata: base64('#cloud-config'), networkdata: base64('version: 2') },
+      ],
+    ],
+  );
+});
+
+test('refuses invalid cloud-init data, labels and host names', () => {
+  const text = writeOvf(describeVm(aSeededVm({ userData: 'abc' }), record, claims));
+  const cases: Record<string, [string, string, RegExp]> = {
+    base64: ['>YWJj<', '>YWJ!j<', /its cloud-init data is not valid base64/],
+    disk: ['selfsame:disk="seed"', 'selfsame:disk="sead"', /cloud-init data for the unknown disk "sead"/],
+    'a disk with a file': ['selfsame:disk="seed"', 'selfsame:disk="root"', /has cloud-init data, and also a file/],
+    label: ['selfsame:value="gold"', 'selfsame:value="g o"', /"tier=g o" is not a valid label/],
+    hostname: ['selfsame:hostname="ledger"', 'selfsame:hostname="-"', /"-" is not a valid host name/],
+  };
+  for (const [what, [from, to, want]] of Object.entries(cases)) {
+    assert.ok(text.includes(from), what);
+    assert.throws(() => readOvf(text.replace(from, to)), want, what);
+  }
 });
 
 test('a VM that is exported as OVF and imported again is the selfsame machine', () => {

@@ -154,4 +154,5 @@ test('a guest with a disk error is not reported as paused by the user', () => {
   const domain = aDomain({ state: 'paused', why: 'ioError' });
   const paused = reportedStatus(aVmi(), { ...facts, domain }).conditions?.find(({ type }) => type === 'Paused');
   assert.deepEqual([paused?.status, paused?.reason], ['True', 'PausedIOError']);
+  assert.match(paused?.message ?? '', /could not read or write a disk of the guest, .* run virtctl unpause$/);
 });

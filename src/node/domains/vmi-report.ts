@@ -122,7 +122,7 @@ function agentConditions(old: readonly Condition[] | undefined, facts: GuestFact
   const present: NextAgentCondition[] = [];
   const obsolete = new Set<AgentCondition>();
   const isAway = isElsewhere(current);
-  if (current.state === 'paused' && !isAway) present.push(pausedCondition(current));
+  if (current.state === 'paused' && !isAway) present.push(pausedCondition(current, node.name));
   else if (!isAway) obsolete.add('Paused');
   const pending = hotplug === undefined ? undefined : changePending(hotplug);
   if (pending !== undefined) present.push(pending);
@@ -141,13 +141,17 @@ function isElsewhere(current: DomainState): boolean {
   return current.state === 'incoming' || (current.state === 'paused' && current.why === 'migration');
 }
 
-/** Returns the Paused condition, with KubeVirt's reasons and messages. */
-function pausedCondition({ why }: Extract<DomainState, { state: 'paused' }>): NextAgentCondition {
+/** Returns the Paused condition, with KubeVirt's reasons. The messages begin as KubeVirt's. */
+function pausedCondition({ why }: Extract<DomainState, { state: 'paused' }>, node: string): NextAgentCondition {
   const [reason, message] =
     why === 'ioError'
-      ? ['PausedIOError', 'VMI was paused, low-level IO error detected']
+      ? ['PausedIOError', `VMI was paused, low-level IO error detected: ${describeIoError(node)}`]
       : ['PausedByUser', 'VMI was paused by user'];
   return { type: 'Paused', status: 'True', reason, message };
+}
+
+function describeIoError(node: string): string {
+  return `${node} could not read or write a disk of the guest, usually because its storage is full; free space or repair the storage, then run virtctl unpause`;
 }
 
 /** Returns a condition if the guest or a volume delays a hotplug change. A change that proceeds needs no condition. */

@@ -60,6 +60,7 @@ async function startTransfer(t: TestContext, verb: Verb) {
   });
   const stream: WebSocketStream = await connectWebSocket(port, [DISK_PROTOCOL]);
   stream.on('error', () => {});
+  t.after(() => stream.destroy());
   return { noted, clock, served: served.promise, stream };
 }
 
@@ -118,6 +119,21 @@ test('refuses to continue an upload at another offset', async (t) => {
   assert.deepEqual(await reader.readAnswer(), { error: 'the client resumes at another offset than 0 or 4' });
   await served;
   assert.deepEqual(noted, ['closed']);
+});
+
+test('does not close the connection of a refused client before it has read the refusal', async (t) => {
+  const { clock, served, stream } = await startTransfer(t, 'importdisk');
+  stream.write(Buffer.from('hello\n'));
+  await served;
+  const chunks = stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+  // A client that is busy sending.
+  await new Promise<void>((resolve, reject) =>
+    stream.write(Buffer.alloc(1024 * 1024), (error) => (error ? reject(error) : resolve())),
+  );
+  assert.deepEqual(await new DiskReader(chunks).readAnswer(), { error: 'a line is not a JSON object' });
+  assert.equal(stream.writable, true);
+  await clock.advance(5000);
+  for await (const _ of chunks) assert.fail('nothing follows the refusal');
 });
 
 test('refuses data that is not a disk stream', async (t) => {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { once } from 'node:events';
-import { DISK_PROTOCOL, encodeDiskLine, DiskReader, streamDisk } from '#api/storage/disk-stream.ts';
+import { DISK_PROTOCOL, diskRefusal, encodeDiskLine, DiskReader, streamDisk } from '#api/storage/disk-stream.ts';
 import { UPLOAD_VERB, type ResumePoint, type DiskAnswer, type DiskHeader } from '#api/storage/disk-stream.ts';
 import { ApiError, badRequest, internalError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -18,6 +18,8 @@ type DiskRoute = Extract<EndpointRoute, { kind: 'disk' }>;
 
 /** Closes idle connections, because guests cannot start while their disk is open. */
 const IDLE_TIMEOUT_MS = 120_000;
+/** Time for the client to close the connection after a refusal. */
+const CLOSE_TIMEOUT_MS = 5000;
 
 interface ServeDiskParts {
   /** Undefined if the disks of the node are simulated. */
@@ -49,8 +51,14 @@ async function open(
   } catch (error) {
     if (error instanceof ApiError) throw error;
     const why = errorMessage(error);
-    throw error instanceof DiskRefusedError ? new ApiError(409, 'Conflict', why) : internalError(why, error);
+    throw error instanceof DiskRefusedError ? refusalStatus(error) : internalError(why, error);
   }
+}
+
+/** Returns the response to a refusal before the transfer. The client finds the reason in the causes. */
+function refusalStatus({ message, reason }: DiskRefusedError): ApiError {
+  const details = reason === undefined ? {} : { causes: [{ reason, message }] };
+  return new ApiError(409, 'Conflict', message, { details });
 }
 
 async function transfer(
@@ -73,8 +81,7 @@ async function transfer(
   };
   try {
     if ('chunks' in opened) await send(opened, context);
-    else await receive(opened, context, { resumable: verb === UPLOAD_VERB });
-    stream.end();
+    else await receive(opened, context, { resumable: verb === UPLOAD_VERB, clock });
   } catch (error) {
     const why = errorMessage(error);
     log.info({ err: error, verb, namespace, claim }, 'Cannot transfer the content of a disk');
@@ -103,12 +110,13 @@ async function send(
     await writeChunk(stream, chunk, signal);
     recordActivity();
   }
+  stream.end();
 }
 
 async function receive(
   upload: DiskUpload,
   { stream, signal, recordActivity, runBusy }: TransferContext,
-  { resumable }: { readonly resumable: boolean },
+  { resumable, clock }: { readonly resumable: boolean; readonly clock: Clock },
 ): Promise<void> {
   const reader = new DiskReader(readChunks(stream, recordActivity));
   let answer: DiskAnswer;
@@ -134,9 +142,24 @@ async function receive(
     answer = { sha256 };
   } catch (error) {
     signal.throwIfAborted();
-    answer = { error: errorMessage(error) };
+    answer = diskRefusal(errorMessage(error), error instanceof DiskRefusedError ? error.reason : undefined);
   }
   await writeChunk(stream, encodeDiskLine(answer), signal);
+  if ('error' in answer) endWhenRead(stream, reader, clock);
+  else stream.end();
+}
+
+/**
+ * Discards what the client still sends until it has read the refusal and closes the connection. If we closed it at once, a
+ * write of the client could fail before it has read the refusal; it would then send everything again.
+ */
+function endWhenRead(stream: WebSocketStream, reader: DiskReader, clock: Clock): void {
+  // A connection that breaks now needs no report: the answer is all that was left to send.
+  void reader.discardRest().catch(() => undefined);
+  stream.once(
+    'close',
+    clock.after(CLOSE_TIMEOUT_MS, () => stream.end()),
+  );
 }
 
 /** Sends the progress of an earlier upload, and reads from which offset the client continues. */

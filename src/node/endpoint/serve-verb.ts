@@ -5,7 +5,13 @@ import { conflict, internalError, notFound, type ApiError } from '#kube/api-erro
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import type { EndpointRoute, GuestVerb } from '#node/endpoint/route.ts';
 import { GuestAgentError } from '#node/hypervisor/guest-access.ts';
-import { HypervisorError, isDomainMoving, type DomainInfo, type DomainState } from '#node/hypervisor/hypervisor.ts';
+import {
+  GuestPortError,
+  HypervisorError,
+  isDomainMoving,
+  type DomainInfo,
+  type DomainState,
+} from '#node/hypervisor/hypervisor.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
 const INSTANCES = { group: KUBEVIRT_GROUP, plural: 'virtualmachineinstance' };
@@ -81,9 +87,19 @@ function isDone(verb: GuestVerb, { state }: DomainState): boolean {
   return (verb === 'pause' && state === 'paused') || (verb === 'unpause' && state === 'running');
 }
 
+/** Returns the error about a port that the guest does not serve. */
+function portError(name: string, { reason, message }: GuestPortError): ApiError {
+  const remedy =
+    reason === 'Refused'
+      ? 'start a service on that port in the guest, or wait until it has booted'
+      : 'check the address of the guest and its firewall, or wait until it has booted';
+  return conflict(INSTANCES, name, `${message}; ${remedy}`);
+}
+
 /** Converts an error of the agent to an ApiError. `what` completes "Cannot ... the instance". */
 export function toVerbError(what: string, name: string, error: unknown): ApiError {
   const why = errorMessage(error);
+  if (error instanceof GuestPortError) return portError(name, error);
   if (error instanceof HypervisorError)
     return error.permanent ? conflict(INSTANCES, name, why) : internalError(why, error);
   if (error instanceof GuestAgentError && isDisconnected(error)) {

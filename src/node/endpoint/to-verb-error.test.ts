@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { toVerbError } from '#node/endpoint/serve-verb.ts';
 import { GuestAgentError } from '#node/hypervisor/guest-access.ts';
-import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { HypervisorError, portNoAnswerError, portRefusedError } from '#node/hypervisor/hypervisor.ts';
 
 const cases: Record<string, { error: Error; code: number; message: RegExp }> = {
   'a temporary error of the hypervisor is an internal error': {
@@ -14,6 +14,16 @@ const cases: Record<string, { error: Error; code: number; message: RegExp }> = {
     error: new HypervisorError('it has no interface; add one', { permanent: true }),
     code: 409,
     message: /"vm".*it has no interface; add one/,
+  },
+  'a port on which nothing listens is a conflict': {
+    error: portRefusedError(22),
+    code: 409,
+    message: /"vm": the guest refused the connection to port 22; start a service on that port in the guest, or wait/,
+  },
+  'a port that does not answer is a conflict': {
+    error: portNoAnswerError(22, 10_000),
+    code: 409,
+    message: /port 22 did not answer within 10000 ms; check the address of the guest/,
   },
   'a disconnected guest agent is a conflict': {
     error: new GuestAgentError('NotConnected', 'disconnected'),

@@ -12,7 +12,13 @@ import {
   type BridgeRoute,
 } from '#node/guest-ports/guest-route.ts';
 import type { GuestAccess, GuestPort, OpenPortOptions } from '#node/hypervisor/guest-access.ts';
-import { HypervisorError, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import {
+  GuestPortError,
+  HypervisorError,
+  portNoAnswerError,
+  portRefusedError,
+  type Hypervisor,
+} from '#node/hypervisor/hypervisor.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Limit per guest, the same as for connections through QEMU. */
@@ -72,7 +78,7 @@ export class GuestPortConnector implements Pick<GuestAccess, 'openPort'> {
       return socket;
     } catch (error) {
       socket.destroy();
-      throw portError((error as Error).message);
+      throw error instanceof GuestPortError ? error : portError((error as Error).message);
     }
   }
 
@@ -93,7 +99,7 @@ export class GuestPortConnector implements Pick<GuestAccess, 'openPort'> {
   ): Promise<void> {
     const { clock, neighbours = () => readFile('/proc/net/arp', 'utf8') } = this.#parts;
     const done = Promise.withResolvers<void>();
-    const onTimeout = () => done.reject(new Error(`port ${port} did not answer within ${timeoutMs} ms`));
+    const onTimeout = () => done.reject(portNoAnswerError(port, timeoutMs));
     const cancel = clock.after(timeoutMs, onTimeout);
     const onAbort = () => done.reject(new Error('the request was cancelled'));
     signal?.addEventListener('abort', onAbort, { once: true });
@@ -116,5 +122,5 @@ export class GuestPortConnector implements Pick<GuestAccess, 'openPort'> {
 }
 
 function connectError(error: NodeJS.ErrnoException, port: number): Error {
-  return error.code === 'ECONNREFUSED' ? new Error(`the guest refused the connection to port ${port}`) : error;
+  return error.code === 'ECONNREFUSED' ? portRefusedError(port) : error;
 }

@@ -93,6 +93,25 @@ export class HypervisorError extends Error {
   }
 }
 
+/** A port of a guest cannot be reached because of the guest, not because of the hypervisor. */
+export class GuestPortError extends HypervisorError {
+  /** `Refused`: nothing listens on the port. `NoAnswer`: the guest did not respond in time. */
+  readonly reason: 'Refused' | 'NoAnswer';
+
+  constructor(reason: GuestPortError['reason'], message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+export function portRefusedError(port: number): GuestPortError {
+  return new GuestPortError('Refused', `the guest refused the connection to port ${port}`);
+}
+
+export function portNoAnswerError(port: number, timeoutMs: number): GuestPortError {
+  return new GuestPortError('NoAnswer', `port ${port} did not answer within ${timeoutMs} ms`);
+}
+
 export interface DiskCopy {
   /** Chosen by the caller. The same id means the same copy, also for the next process. */
   readonly copyId: string;

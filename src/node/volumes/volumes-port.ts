@@ -3,7 +3,7 @@
  * agent names the domain and looks up the objects that a volume refers to. Every call may be repeated after a kill -9 at
  * any point.
  */
-import type { ResumePoint, DiskHeader } from '#api/storage/disk-stream.ts';
+import type { ResumePoint, DiskHeader, DiskRefusalReason } from '#api/storage/disk-stream.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -54,6 +54,13 @@ export class SnapshotUnusableError extends Error {
 /** The content cannot be read or replaced at the moment. Another try may succeed. */
 export class DiskRefusedError extends Error {
   override readonly name = 'DiskRefusedError';
+  /** Sent to the client, which acts on it. */
+  readonly reason: DiskRefusalReason | undefined;
+
+  constructor(message: string, reason?: DiskRefusalReason) {
+    super(message);
+    this.reason = reason;
+  }
 }
 
 /** The content of a disk. Must always be closed. */

@@ -94,7 +94,7 @@ export const webhookObjects: readonly DesiredObject[] = [
         {
           ...hook(
             'validate-protected-deletes',
-            GUARDED.map((kind) => ruleOf(kind, ['DELETE'])),
+            [...GUARDED, VIRTUAL_MACHINES].map((kind) => ruleOf(kind, ['DELETE'])),
           ),
           failurePolicy: 'Ignore',
           timeoutSeconds: SHORT_TIMEOUT_SECONDS,

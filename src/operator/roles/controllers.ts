@@ -50,7 +50,7 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
   'migration-controller': [
     RECORD_EVENTS_RULE,
     READ_SETTINGS_RULE,
-    // Creates migrations that drain a node; deletes all but the newest finished ones.
+    // Creates migrations that drain a node; deletes old finished ones.
     vmRule([...READ_VERBS, 'create', 'patch', 'delete'], 'virtualmachineinstancemigrations'),
     vmRule(['update'], 'virtualmachineinstancemigrations/status'),
     vmRule(READ_VERBS, 'virtualmachines', 'virtualmachineinstances'),

@@ -1,6 +1,14 @@
 /** Permissions of our services: the webhook and the aggregated API. */
 import type { PolicyRule } from '#kube/cluster-kinds.ts';
-import { CORE, READ_VERBS, READ_SETTINGS_RULE, policyRule, vmRule, vmSnapshotRule } from '#operator/roles/rules.ts';
+import {
+  CORE,
+  STORAGE,
+  READ_VERBS,
+  READ_SETTINGS_RULE,
+  policyRule,
+  vmRule,
+  vmSnapshotRule,
+} from '#operator/roles/rules.ts';
 
 export const serviceRoles: Readonly<Record<string, readonly PolicyRule[]>> = {
   // Finds VMs with the same firmware uuid, protected VMs, and unfinished restores.
@@ -30,5 +38,6 @@ export const serviceRoles: Readonly<Record<string, readonly PolicyRule[]>> = {
     // Finds the nodes of disks for exports and uploads; writes the owner and the marks of persistent state.
     policyRule([...READ_VERBS, 'patch'], CORE, 'persistentvolumeclaims'),
     policyRule(READ_VERBS, CORE, 'persistentvolumes'),
+    policyRule(READ_VERBS, STORAGE, 'storageclasses'),
   ],
 };

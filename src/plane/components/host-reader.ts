@@ -1,6 +1,7 @@
 /** Reads the host API of nodes for the device map over their HTTPS endpoints, with a size limit and metrics. */
 import { hostPath } from '#api/host-api.ts';
 import { type HostReader, buildListRequest, parseListResponse } from '#controllers/device-map/host-reader.ts';
+import { ignoreReads } from '#client/read-scope.ts';
 import type { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 
@@ -21,7 +22,8 @@ export function createHostReader(nodes: Pick<NodeConnections, 'post'>, metrics: 
       calls.add({ node });
       bytes.add({ node }, body.length);
       const path = hostPath('list');
-      const answer = await nodes.post({ node, path, body, maxAnswerBytes: MAX_ANSWER_BYTES, signal });
+      const request = { node, path, body, maxAnswerBytes: MAX_ANSWER_BYTES, signal };
+      const answer = await ignoreReads(() => nodes.post(request));
       bytes.add({ node }, answer.length);
       const reported = parseListResponse(answer);
       vms.add({ node }, reported.length);

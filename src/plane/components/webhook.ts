@@ -12,9 +12,11 @@ import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE, VMI_NAME_LABEL } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_RESTORES, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
+import { claimNamesOf } from '#api/storage/claim-names.ts';
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
+import { claimKeysOfVm, VMS_BY_CLAIM } from '#controllers/shared/indexes/claim-keys.ts';
 import { UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore } from '#controllers/shared/indexes/unfinished-by-vm.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
@@ -24,7 +26,8 @@ import { isFinalPhase, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { getIfExists } from '#client/get-if-exists.ts';
 import { listAll } from '#client/paged-list.ts';
-import { PODS } from '#kube/core-kinds.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PODS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { KubeObject, Stored } from '#kube/meta.ts';
 import { labelValueErrors } from '#kube/names.ts';
 
 /** The caches of the webhook. */
@@ -32,6 +35,7 @@ export interface WebhookCaches {
   readonly kubevirts: Informer<KubeVirt>;
   readonly vms: Informer<VirtualMachine>;
   readonly restores: Informer<VirtualMachineRestore>;
+  readonly claims: Informer<PersistentVolumeClaim>;
 }
 
 /** Creates the caches. Must be called after our kinds are served. */
@@ -46,8 +50,20 @@ export function createWebhookCaches(informer: SharedInformers['of']): WebhookCac
     return uuid === undefined ? [] : [uuid];
   });
   vms.addIndex(BY_MAC_ADDRESS, macAddressesOf);
+  vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
   restores.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore);
-  return { kubevirts, vms, restores };
+  return { kubevirts, vms, restores, claims: informer(PERSISTENT_VOLUME_CLAIMS) };
+}
+
+/** Returns the VMs with the claim as a disk, and the VM that controls it. */
+function findVmsOfClaim(vms: Informer<VirtualMachine>, claim: KubeObject): Stored<VirtualMachine>[] {
+  const { namespace, name = '', ownerReferences = [] } = claim.metadata;
+  const users = vms.byIndex(VMS_BY_CLAIM, keyOf({ namespace, name }));
+  const owners = ownerReferences.flatMap((owner) => {
+    const vm = owner.controller === true ? vms.get(keyOf({ namespace, name: owner.name })) : undefined;
+    return vm === undefined || vm.metadata.uid !== owner.uid ? [] : [vm];
+  });
+  return [...new Set([...users, ...owners])];
 }
 
 interface WebhookOptions {
@@ -79,6 +95,11 @@ export function createWebhook({ client, caches, clock }: WebhookOptions): Webhoo
     restoresOf: (namespace, name) =>
       (caches.now?.restores.byIndex(UNFINISHED_BY_VM, keyOf({ namespace, name })) ?? []).map(
         ({ metadata }) => metadata,
+      ),
+    vmsOfClaim: (claim) => (caches.now === undefined ? [] : findVmsOfClaim(caches.now.vms, claim)),
+    claimsOfVm: ({ metadata: { namespace }, spec }) =>
+      claimNamesOf(spec.template.spec ?? {}).flatMap(
+        (name) => caches.now?.claims.get(keyOf({ namespace, name })) ?? [],
       ),
     protectedVms: async (query) =>
       (await client.list(VIRTUAL_MACHINES, { ...query, labelSelector: PROTECTED_SELECTOR })).items,

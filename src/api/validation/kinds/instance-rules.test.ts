@@ -4,7 +4,8 @@ import { type Case, devices, bootloader, testRules } from '#api/validation/testi
 const MODEL = 'must be host-model, host-passthrough or the name of a CPU model';
 const UUID = 'must be a UUID as of RFC 4122, other than the nil UUID (e.g. 5d307ca9-b3ef-428c-8861-06e72d69f223), but';
 
-const SECURE = 'has EFI SecureBoot enabled. SecureBoot requires SMM, which is currently disabled.';
+const SECURE =
+  'has EFI SecureBoot enabled. SecureBoot requires SMM, which is currently disabled. Set features.smm.enabled to true, or efi.secureBoot, which is true by default, to false.';
 
 const cases: Record<string, Case> = {
   'a valid spec': { spec: {} },

@@ -29,11 +29,15 @@ const vms: Record<string, { vm: unknown; old?: unknown; want?: string[] }> = {
   },
   'neither spec.running nor a run strategy': {
     vm: { spec: { runStrategy: null } },
-    want: ['spec.runStrategy: Required value: RunStrategy must be specified'],
+    want: [
+      'spec.runStrategy: Required value: RunStrategy must be specified: must be one of Always, Halted, Manual, RerunOnFailure, Once',
+    ],
   },
   'an unknown run strategy': {
     vm: { spec: { runStrategy: 'Sometimes' } },
-    want: ['spec.runStrategy: Invalid value: "Sometimes": Invalid RunStrategy (Sometimes)'],
+    want: [
+      'spec.runStrategy: Invalid value: "Sometimes": Invalid RunStrategy (Sometimes): must be one of Always, Halted, Manual, RerunOnFailure, Once',
+    ],
   },
   'a name that is too long for a label': {
     vm: { metadata: { name: LONG } },
@@ -93,7 +97,9 @@ const vms: Record<string, { vm: unknown; old?: unknown; want?: string[] }> = {
   'an invalid spec with a new error': {
     vm: { spec: { ...machine('pc').spec, runStrategy: 'Never' } },
     old: machine('pc'),
-    want: ['spec.runStrategy: Invalid value: "Never": Invalid RunStrategy (Never)'],
+    want: [
+      'spec.runStrategy: Invalid value: "Never": Invalid RunStrategy (Never): must be one of Always, Halted, Manual, RerunOnFailure, Once',
+    ],
   },
 };
 

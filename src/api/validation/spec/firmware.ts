@@ -57,7 +57,7 @@ function checkBootloader({ bootloader }: Firmware, path: string, smm: boolean): 
     errors.push(forbiddenField(`${field}.efi`, 'only one of bios and efi may be set'));
   }
   if (efi !== undefined && efi.secureBoot !== false && !smm) {
-    const text = `${field}.efi has EFI SecureBoot enabled. SecureBoot requires SMM, which is currently disabled.`;
+    const text = `${field}.efi has EFI SecureBoot enabled. SecureBoot requires SMM, which is currently disabled. Set features.smm.enabled to true, or efi.secureBoot, which is true by default, to false.`;
     errors.push(invalidValue(`${field}.efi.secureBoot`, efi.secureBoot ?? true, text));
   }
   return errors;

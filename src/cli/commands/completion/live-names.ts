@@ -1,6 +1,7 @@
 /** Reads object names from the server for shell completion. */
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import type { CompletionCandidate } from '#lib/command-line/complete-words.ts';
 import { collectionPath } from '#client/resource-path.ts';
@@ -14,6 +15,7 @@ const MAX_NAMES = 500;
 export const LIVE_KINDS: ReadonlyMap<string, ResourceType> = new Map<string, ResourceType>([
   ['vm', VIRTUAL_MACHINES],
   ['vmi', VIRTUAL_MACHINE_INSTANCES],
+  ['vmsnapshot', VIRTUAL_MACHINE_SNAPSHOTS],
   ['pvc', PERSISTENT_VOLUME_CLAIMS],
   ['namespace', NAMESPACES],
 ]);

@@ -5,6 +5,7 @@ import { integerFlag, switchFlag, textFlag, type FlagValues } from '#lib/command
 import { openImage } from '#cli/commands/image-upload/local-image.ts';
 import { prepareClaim, releaseClaim } from '#cli/commands/image-upload/upload-claim.ts';
 import { uploadImage, UploadInterruptedError } from '#cli/commands/image-upload/upload-image.ts';
+import { diskRefusalOf } from '#cli/transfer/disk-transfer.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
 const READY_SECONDS = 300;
@@ -87,7 +88,7 @@ export const imageUpload = defineCommand({
         : claim.isNew
           ? `PersistentVolumeClaim ${where} was created and is waiting for its content.`
           : '';
-      const replace = /has content already/.test(errorMessage(cause)) ? '; use --replace to overwrite it' : '';
+      const replace = diskRefusalOf(cause) === 'HasContent' ? '; use --replace to overwrite it' : '';
       throw new CommandError(`Cannot upload ${imagePath} to ${where}: ${errorMessage(cause)}${replace}\n${hint}`, {
         cause,
       });

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream, type ReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';
 import type { DiskStreamFormat } from '#api/storage/disk-stream.ts';
 import { findUnsupportedFormat, HEADER_BYTES, readImageHeader } from '#api/storage/image-header.ts';
@@ -10,6 +11,9 @@ import { fileSize } from '#cli/transfer/local-files.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
 const READ_BYTES = 256 * 1024;
+const ZEROS = Buffer.alloc(READ_BYTES);
+/** The unit of the number of blocks of a file. */
+const BLOCK_BYTES = 512;
 const MAX_STDERR = 1000;
 const COMPRESSED = ['gzip', 'xz'] as const;
 type Compression = (typeof COMPRESSED)[number];
@@ -21,6 +25,8 @@ export interface LocalImage {
   readonly size: number;
   /** The size of the disk as the guest sees it. */
   readonly virtualSize: number;
+  /** The number of bytes that a node stores: all but zeros. Holes of the file count as zeros. */
+  readonly dataBytes: number;
   readonly compression?: Compression;
   /** Reads the content, starting at `from`. Throws CommandError. */
   chunks(from?: number): AsyncIterable<Buffer>;
@@ -38,10 +44,11 @@ export async function openImage(path: string, report: (line: string) => void): P
   const header = compression === undefined ? prefix : await readPrefix(chunks(), path);
   const image = checkHeader(path, header);
   if (compression !== undefined) report(`${path} is compressed with ${compression}: reading it to determine its size`);
-  const size = compression === undefined ? bytes : await countBytes(chunks());
+  const { size, dataBytes } =
+    compression === undefined ? { size: bytes, dataBytes: await allocatedBytes(path, bytes) } : await count(chunks());
   if (size === 0) throw new CommandError(`Cannot upload ${path}: it is empty`);
   const virtualSize = image.is === 'qcow2' ? image.virtualBytes : size;
-  return { path, format: image.is, size, virtualSize, chunks, ...(compression && { compression }) };
+  return { path, format: image.is, size, virtualSize, dataBytes, chunks, ...(compression && { compression }) };
 }
 
 function checkHeader(path: string, header: Buffer) {
@@ -133,10 +140,18 @@ async function readPrefix(source: AsyncIterable<Buffer>, path: string): Promise<
   return Buffer.concat(pieces).subarray(0, HEADER_BYTES);
 }
 
-async function countBytes(chunks: AsyncIterable<Buffer>): Promise<number> {
-  let bytes = 0;
-  for await (const { length } of chunks) bytes += length;
-  return bytes;
+async function count(chunks: AsyncIterable<Buffer>): Promise<Pick<LocalImage, 'size' | 'dataBytes'>> {
+  let [size, dataBytes] = [0, 0];
+  for await (const chunk of chunks) {
+    size += chunk.length;
+    if (!chunk.equals(ZEROS.subarray(0, chunk.length))) dataBytes += chunk.length;
+  }
+  return { size, dataBytes };
+}
+
+async function allocatedBytes(path: string, size: number): Promise<number> {
+  const { blocks } = await stat(path);
+  return Math.min(size, blocks * BLOCK_BYTES);
 }
 
 /** Hashes the first `bytes` bytes; undefined if the image is shorter. */

@@ -8,6 +8,7 @@ const image: LocalImage = {
   format: 'qcow2',
   size: 200_000,
   virtualSize: 1024 ** 3,
+  dataBytes: 200_000,
   async *chunks() {},
 };
 const aWish = (options: Partial<UploadClaimOptions> = {}): UploadClaimOptions => ({

@@ -4,9 +4,18 @@ import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import type { LocalImage } from '#cli/commands/image-upload/local-image.ts';
 import { bytesText } from '#lib/terminal/progress-text.ts';
+import { listCollection } from '#cli/connection/list-collection.ts';
 import { findObject } from '#cli/connection/vm-objects.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';
-import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import { isApiError } from '#kube/api-error.ts';
+import {
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  STORAGE_CLASSES,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+} from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
 import { parseQuantity, findQuantityError, quantityToNumber } from '#kube/quantity.ts';
 
 export interface UploadClaimOptions {
@@ -35,7 +44,9 @@ export async function prepareClaim(api: Api, options: UploadClaimOptions, image:
   const found = await findObject(api, PERSISTENT_VOLUME_CLAIMS, name);
   if (found === undefined) {
     if (noCreate) throw new CommandError(`persistentvolumeclaims "${name}" not found`);
-    await api.post(collectionPath(PERSISTENT_VOLUME_CLAIMS, api.namespace), buildUploadClaim(options, image));
+    const claim = buildUploadClaim(options, image);
+    await checkStorageClass(api, options.storageClass);
+    await api.post(collectionPath(PERSISTENT_VOLUME_CLAIMS, api.namespace), claim);
     return { name, isNew: true, wasAwaitingUpload: true };
   }
   const error = findSizeError(image, capacityOf(found), `PersistentVolumeClaim ${name}`);
@@ -47,6 +58,29 @@ export async function prepareClaim(api: Api, options: UploadClaimOptions, image:
   if (!wasAwaitingUpload) await annotate(api, name, found.metadata.uid, 'true');
   return { name, isNew: false, wasAwaitingUpload };
 }
+
+/**
+ * Throws if the class does not exist. Does nothing if there are volumes of that class, or if the user may not read these
+ * kinds: the server checks it again.
+ */
+async function checkStorageClass(api: Api, name: string | undefined): Promise<void> {
+  if (!name) return;
+  try {
+    if ((await findObject(api, STORAGE_CLASSES, name)) !== undefined) return;
+    const ignored = () => {};
+    const volumes = { path: collectionPath(PERSISTENT_VOLUMES) };
+    const manual = await listCollection(api, volumes, (volume) => isOfClass(volume, name) || undefined, ignored);
+    if (manual.length > 0) return;
+    const known = await listCollection(api, { path: collectionPath(STORAGE_CLASSES) }, nameOfObject, ignored);
+    const choice = known.length === 0 ? 'there is none; create one' : `choose one of ${known.sort().join(', ')}`;
+    throw new CommandError(`Cannot create the claim: storage class "${name}" does not exist; ${choice}`);
+  } catch (error) {
+    if (!isApiError(error, 'Forbidden')) throw error;
+  }
+}
+
+const isOfClass = (volume: unknown, name: string) => (volume as PersistentVolume).spec?.storageClassName === name;
+const nameOfObject = (object: unknown) => (object as Stored).metadata.name;
 
 /** Builds a new claim. Pure; throws CommandError. */
 export function buildUploadClaim(options: UploadClaimOptions, image: LocalImage): PersistentVolumeClaim {

@@ -19,7 +19,7 @@ import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import { hashPrefix, type LocalImage } from '#cli/commands/image-upload/local-image.ts';
-import { ContentRefusedError, sendContent } from '#cli/transfer/disk-transfer.ts';
+import { ContentRefusedError, diskRefusalOf, sendContent } from '#cli/transfer/disk-transfer.ts';
 import { sleepAlive } from '#lib/keep-alive.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import type { StatusOutput } from '#lib/terminal/status-output.ts';
@@ -53,7 +53,8 @@ export class UploadInterruptedError extends CommandError {
 export async function uploadImage(api: Api, claim: string, image: LocalImage, options: UploadOptions): Promise<string> {
   const { status, readyMs, replace } = options;
   const { clock } = status;
-  const header: DiskHeader = { size: image.size, format: image.format, ...(replace && { replace }) };
+  const { size, format, dataBytes } = image;
+  const header: DiskHeader = { size, format, dataBytes, ...(replace && { replace }) };
   const path = `/apis/${SUBRESOURCES_GROUP}/v1/namespaces/${encodeURIComponent(api.namespace)}/persistentvolumeclaims/${encodeURIComponent(claim)}/${UPLOAD_VERB}`;
   const beganAt = clock.elapsed();
   let [furthest, failedAttempts, connected] = [0, 0, false];
@@ -74,8 +75,9 @@ export async function uploadImage(api: Api, claim: string, image: LocalImage, op
       }
     } catch (cause) {
       if (!isTransient(cause, { connected })) throw cause;
-      const isReadying = !connected && cause instanceof ApiError && clock.elapsed() - beganAt < readyMs;
-      if (!isReadying && ++failedAttempts >= MAX_ATTEMPTS) {
+      const isNotReady = !connected && cause instanceof ApiError;
+      const isOverdue = isNotReady ? clock.elapsed() - beganAt >= readyMs : ++failedAttempts >= MAX_ATTEMPTS;
+      if (isOverdue) {
         throw new UploadInterruptedError(`the upload was interrupted: ${errorMessage(cause)}`, { cause });
       }
       status.report(`${claim}: ${errorMessage(cause)}; retrying`);
@@ -89,7 +91,7 @@ export async function uploadImage(api: Api, claim: string, image: LocalImage, op
 function isTransient(error: unknown, { connected }: { readonly connected: boolean }): boolean {
   if (error instanceof ContentRefusedError) return false;
   if (!(error instanceof ApiError)) return true;
-  return error.code >= 500 || (connected && error.code === 409 && /being exported or imported/.test(error.message));
+  return error.code >= 500 || (connected && diskRefusalOf(error) === 'InTransfer');
 }
 
 interface SendOptions extends UploadOptions {
@@ -117,7 +119,7 @@ async function send(
 /** Agrees with the node on where to start: after the content that it has, if the image begins with the same bytes. */
 async function negotiateOffset(stream: WebSocketStream, reader: DiskReader, image: LocalImage): Promise<ResumePoint> {
   const progress = await reader.readProgress();
-  if ('error' in progress) throw new ContentRefusedError(progress.error);
+  if ('error' in progress) throw new ContentRefusedError(progress.error, progress.reason);
   const { offset, sha256 } = progress;
   const hash = offset > image.size ? undefined : await hashPrefix(image, offset);
   const isSame = hash?.copy().digest('hex') === sha256;

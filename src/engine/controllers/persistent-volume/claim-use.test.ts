@@ -26,14 +26,14 @@ function claimUse(t: TestContext) {
         kind: 'Pod',
         metadata: meta(name),
         spec: { nodeName: 'n1', volumes: [{ name: 'v', persistentVolumeClaim: { claimName } }] },
-      } as never),
+      }),
     addClaim: (name: string) =>
       api.create(PERSISTENT_VOLUME_CLAIMS, {
         apiVersion: 'v1',
         kind: 'PersistentVolumeClaim',
         metadata: meta(name),
         spec: {},
-      } as never),
+      }),
     isUsed: (name: string) =>
       use.isUsed(api.get(PERSISTENT_VOLUME_CLAIMS, `default/${name}`) as never, { signal: t.signal }),
   };

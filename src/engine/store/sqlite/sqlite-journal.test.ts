@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import { openSqliteStore } from '#engine/store/open-store.ts';
 import { StoreUnavailableError } from '#engine/store/store.ts';
-import { ids, put, sqliteBed } from '#engine/store/testing/test-bed.ts';
+import { ids, put, remove, sqliteBed } from '#engine/store/testing/test-bed.ts';
 
 function modeOf(file: string): number {
   return statSync(file).mode & 0o777;
@@ -69,6 +69,23 @@ test('compaction removes superseded rows and deletes from the file, and nothing 
   // The rows after the compacted revision, and those that were current at it: 5 ids in rotation and `kept`.
   assert.equal(rows.length, 1002 - compactedRevision + 6);
   assert.equal(rows[0]!['revision'], 1);
+});
+
+test('the file reuses the space of removed entries', async (t) => {
+  const bed = sqliteBed();
+  t.after(() => bed.remove());
+  const store = await bed.open({ maxHistoryEvents: 400 });
+  const value = 'x'.repeat(2000);
+  const sizes: number[] = [];
+  for (let round = 0; round < 30; round++) {
+    const written = await Promise.all(Array.from({ length: 200 }, (_, n) => put(store, `${round}-${n}`, value)));
+    // Some entries stay for long, between others that do not.
+    await put(store, `long-${round % 5}`, value);
+    await Promise.all(written.map(({ id }) => remove(store, id, value)));
+    sizes.push(statSync(bed.file).size + statSync(`${bed.file}-wal`).size);
+  }
+  const [earlier, later] = [Math.max(...sizes.slice(10, 20)), Math.max(...sizes.slice(20))];
+  assert.ok(later <= earlier * 1.1, `the file grows: ${sizes.join(' ')}`);
 });
 
 test('a worker that dies fails the writes in flight, and the next write starts another worker from the acknowledged state', async (t) => {

@@ -5,7 +5,7 @@
 import { duplexPair, type Duplex } from 'node:stream';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { GuestAgentError, type AgentCommand, type GuestPort } from '#node/hypervisor/guest-access.ts';
-import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { portRefusedError } from '#node/hypervisor/hypervisor.ts';
 
 /** The agent's answers by command. An Error is a refusal; a function is called each time. */
 export type AgentAnswers = Readonly<Record<string, unknown>>;
@@ -103,7 +103,7 @@ export class FakePorts {
 
   open(port: GuestPort): Duplex {
     const server = this.#servers.get(keyOf(port));
-    if (server === undefined) throw new HypervisorError(`the guest refused the connection to port ${port.port}`);
+    if (server === undefined) throw portRefusedError(port.port);
     const [ours, theirs] = duplexPair();
     for (const end of [ours, theirs]) end.on('error', () => undefined);
     this.#open.add(ours);

@@ -8,6 +8,7 @@ import { invariant } from '#lib/invariant.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
 import {
   HypervisorError,
+  portRefusedError,
   type CopyState,
   type DiskCopy,
   type DomainInfo,
@@ -232,7 +233,7 @@ export class FakeGuest implements GuestControls {
 
   openPort(port: GuestPort): Duplex {
     if (this.record.current.state === 'running' && this.#ports !== undefined) return this.#ports.open(port);
-    throw new HypervisorError(`Cannot reach a port of domain "${this.record.name}": port ${port.port} is not open`);
+    throw portRefusedError(port.port);
   }
 
   askAgent(command: AgentCommand): unknown {

@@ -13,7 +13,7 @@ import { Duplex } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
 import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import type { GuestPort, OpenPortOptions } from '#node/hypervisor/guest-access.ts';
-import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { HypervisorError, portNoAnswerError, portRefusedError } from '#node/hypervisor/hypervisor.ts';
 import { netdevName } from '#node/hypervisor/qemu/arguments/interface.ts';
 import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import { parseUsernet, type UsernetEntry } from '#node/hypervisor/qemu/guest-io/usernet.ts';
@@ -157,13 +157,13 @@ export class GuestPorts {
     try {
       for (;;) {
         signal?.throwIfAborted();
-        if (closed) throw new HypervisorError(`the guest refused the connection to port ${port}`);
+        if (closed) throw portRefusedError(port);
         const entries = await this.#readUsernet();
         const connection = entries.find(
           (entry) => entry.hostPort === host && entry.protocol === 'tcp' && !isForward(entry),
         );
         if (connection !== undefined && ACCEPTED.has(connection.state)) return releaseSocket(socket, onReadable);
-        if (clock.elapsed() >= endAt) throw new HypervisorError(`port ${port} did not answer within ${timeoutMs} ms`);
+        if (clock.elapsed() >= endAt) throw portNoAnswerError(port, timeoutMs);
         await new Promise<void>((resolve) => clock.after(POLL_INTERVAL_MS, resolve));
       }
     } catch (error) {

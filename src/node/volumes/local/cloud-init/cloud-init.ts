@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import type { CloudInitNoCloud } from '#api/domain/volume.ts';
+import { inlineCloudInitData, NETWORK_DATA_KEYS, readSecretKey, USER_DATA_KEYS } from '#api/storage/cloud-init-data.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -21,9 +22,6 @@ import { buildIsoImage } from '#node/volumes/local/cloud-init/iso-image.ts';
 
 /** The volume id by which cloud-init finds its data source. */
 const VOLUME_ID = 'cidata';
-/** The accepted spellings of keys in a secret. */
-const USER_KEYS = ['userdata', 'userData'];
-const NETWORK_KEYS = ['networkdata', 'networkData'];
 const HOSTNAME_MAX = 63;
 
 export async function prepareCloudInit(
@@ -83,14 +81,15 @@ async function resolveData(
   const networkSecret = await lookUpSecret(source.networkDataSecretRef?.name, lookups);
   if (isVolumeRefusal(networkSecret)) return networkSecret;
 
-  const userData = inlineData(source.userData, source.userDataBase64) ?? readSecretKey(userSecret, USER_KEYS);
+  const userData =
+    inlineCloudInitData(source.userData, source.userDataBase64) ?? readSecretKey(userSecret, USER_DATA_KEYS);
   if (userData === undefined && source.secretRef !== undefined) {
     return waitingRefusal('FailedMount', `secret "${source.secretRef.name}" has no key userdata`);
   }
   const networkData =
-    inlineData(source.networkData, source.networkDataBase64) ??
-    readSecretKey(networkSecret, NETWORK_KEYS) ??
-    readSecretKey(userSecret, NETWORK_KEYS);
+    inlineCloudInitData(source.networkData, source.networkDataBase64) ??
+    readSecretKey(networkSecret, NETWORK_DATA_KEYS) ??
+    readSecretKey(userSecret, NETWORK_DATA_KEYS);
   if (networkData === undefined && source.networkDataSecretRef !== undefined) {
     return waitingRefusal('FailedMount', `secret "${source.networkDataSecretRef.name}" has no key networkdata`);
   }
@@ -103,17 +102,4 @@ async function lookUpSecret(
 ): Promise<Secret | VolumeRefusal | undefined> {
   if (name === undefined) return undefined;
   return (await lookups.secret(name)) ?? waitingRefusal('FailedMount', `secret "${name}" not found`);
-}
-
-function inlineData(text: string | undefined, base64: string | undefined): Buffer | undefined {
-  if (text !== undefined && text !== '') return Buffer.from(text);
-  return base64 === undefined || base64 === '' ? undefined : Buffer.from(base64, 'base64');
-}
-
-function readSecretKey(secret: Secret | undefined, keys: readonly string[]): Buffer | undefined {
-  for (const key of keys) {
-    const value = secret?.data !== undefined && Object.hasOwn(secret.data, key) ? secret.data[key] : undefined;
-    if (value !== undefined) return Buffer.from(value, 'base64');
-  }
-  return undefined;
 }

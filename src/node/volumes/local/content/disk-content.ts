@@ -9,7 +9,8 @@ import { DiskStreamInterrupted, type DiskHeader } from '#api/storage/disk-stream
 import { findUnsupportedFormat, HEADER_BYTES } from '#api/storage/image-header.ts';
 import { LOCAL_PROVISIONER } from '#api/names.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
-import type { DiskContent } from '#node/volumes/volumes-port.ts';
+import { bytesText } from '#lib/terminal/progress-text.ts';
+import { DiskRefusedError, type DiskContent } from '#node/volumes/volumes-port.ts';
 import { unpackFile } from '#node/volumes/local/content/copy-image.ts';
 import { Directory } from '#node/volumes/local/mounts/directory.ts';
 import { changeOwner, detectFormat, PRIVATE_FILE, writeMarker } from '#node/volumes/local/content/disk-image.ts';
@@ -25,6 +26,8 @@ import { isVolumeRefusal, type VolumesHost } from '#node/volumes/local/volumes-h
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 
+/** The unit of `blocks` in the status of a file. */
+const BLOCK_BYTES = 512;
 const READ_BYTES = 256 * 1024;
 const ZEROS = Buffer.alloc(READ_BYTES);
 export const UPLOADED = `${DISK_IMAGE}.upload`;
@@ -48,8 +51,9 @@ export async function openContent(volume: PersistentVolume, host: VolumesHost): 
   if (file === undefined)
     throw new Error(`Cannot read "${join(directory.path, DISK_IMAGE)}": it was removed meanwhile`);
   try {
-    const { size, mtimeNs } = await file.stat({ bigint: true });
-    const header = { size: Number(size), format: image.source.format, virtualSize: image.bytes };
+    const { size, blocks, mtimeNs } = await file.stat({ bigint: true });
+    const allocatedBytes = Math.min(Number(blocks) * BLOCK_BYTES, Number(size));
+    const header = { size: Number(size), format: image.source.format, virtualSize: image.bytes, allocatedBytes };
     return { header, chunks: () => readChunks(file, header.size, mtimeNs), close: () => file.close() };
   } catch (error) {
     await file.close();
@@ -126,7 +130,7 @@ async function receiveUpload(
   directory: Directory,
   { size, format }: DiskHeader,
   chunks: AsyncIterable<Buffer>,
-  { freeBytes }: VolumesHost,
+  host: VolumesHost,
   { signal, from: startAt }: { readonly signal: AbortSignal | undefined; readonly from: number },
 ): Promise<void> {
   await using file = startAt > 0 ? await reopenUpload(directory, startAt) : await createFile(directory, UPLOADED);
@@ -141,7 +145,7 @@ async function receiveUpload(
       // Zeros are skipped, so that the file stays sparse.
       if (!piece.equals(ZEROS.subarray(0, piece.length))) {
         if (bytesUntilCheck <= 0) {
-          await checkFreeSpace(directory, freeBytes);
+          await checkRoom(directory, MIN_FREE_BYTES, host);
           bytesUntilCheck = CHECK_STEP_BYTES;
         }
         bytesUntilCheck -= piece.length;
@@ -244,11 +248,32 @@ async function createFile(directory: Directory, name: string): Promise<FileHandl
   return file;
 }
 
-async function checkFreeSpace({ path }: Directory, freeBytes: VolumesHost['freeBytes']): Promise<void> {
+/**
+ * Throws if the node has no room for an upload of which it has `storedBytes` already. Converting a qcow2 image takes about
+ * its size again.
+ */
+export async function checkRoomForUpload(
+  directory: Directory,
+  { dataBytes, format }: DiskHeader,
+  host: VolumesHost,
+  storedBytes: number,
+): Promise<void> {
+  if (dataBytes === undefined) return;
+  const convertedBytes = format === 'qcow2' ? dataBytes : 0;
+  await checkRoom(directory, Math.max(0, dataBytes - storedBytes) + convertedBytes + MIN_FREE_BYTES, host);
+}
+
+async function checkRoom(
+  { path }: Directory,
+  neededBytes: number,
+  { nodeName, freeBytes }: VolumesHost,
+): Promise<void> {
   const leftBytes = await freeBytes(path);
-  if (leftBytes >= MIN_FREE_BYTES) return;
-  throw new Error(
-    `Cannot fill "${path}": the file system has ${leftBytes} bytes left; expected at least ${MIN_FREE_BYTES}`,
+  if (leftBytes >= neededBytes) return;
+  const state = `node "${nodeName}" has ${bytesText(leftBytes)} of free space there and needs ${bytesText(neededBytes)}`;
+  throw new DiskRefusedError(
+    `Cannot fill "${path}": ${state}; free space on the node, or use a volume of another node or storage class`,
+    'NoRoom',
   );
 }
 

@@ -70,7 +70,12 @@ describe('the content of a disk', () => {
     assert.ok(blocks * 512 < 2 * MIB, 'holes stay holes');
 
     const content = await contentsOf(volumes).open('data', scene.lookups, UNUSED);
-    assert.deepEqual(content.header, { size: 8 * MIB, format: 'raw', virtualSize: 8 * MIB });
+    assert.deepEqual(content.header, {
+      size: 8 * MIB,
+      format: 'raw',
+      virtualSize: 8 * MIB,
+      allocatedBytes: statSync(imageOf(scene)).blocks * 512,
+    });
     const read = await readAll(content.chunks());
     await content.close();
     assert.ok(read.equals(Buffer.concat([aDisk(), Buffer.alloc(5 * MIB)])));
@@ -162,7 +167,7 @@ describe('the content of a disk', () => {
     addAwaitingClaim(scene);
     const volumes = await scene.open({ freeBytes: async () => 1000 });
     const sent = upload(scene, volumes, { size: 5, format: 'raw' }, inPieces(Buffer.from('bytes')));
-    await assert.rejects(sent, /the file system has 1000 bytes left/);
+    await assert.rejects(sent, /node "node-1" has 1000 B of free space there and needs 128\.0 MiB; free space/);
   });
 
   it('is not replaced if the claim does not wait for content', async () => {

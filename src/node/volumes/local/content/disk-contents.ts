@@ -22,7 +22,9 @@ export class Transfers {
   /** Registers a transfer and returns a function that ends it; calling that again does nothing. Throws DiskRefusedError. */
   begin(volume: string, way: Direction): () => void {
     const known = this.#open.get(volume);
-    if (known !== undefined && (way === 'in' || known.way === 'in')) throw new DiskRefusedError(inTransferText(volume));
+    if (known !== undefined && (way === 'in' || known.way === 'in')) {
+      throw new DiskRefusedError(inTransferText(volume), 'InTransfer');
+    }
     const open = known ?? { way, count: 0 };
     open.count++;
     this.#open.set(volume, open);
