@@ -97,11 +97,10 @@ export function createNodeConnections(options: NodeConnectionsOptions): NodeConn
   /** Reads the response. Throws the error that the node returned. */
   async function readResponse(incoming: IncomingMessage, maxBytes: number): Promise<Buffer> {
     const { statusCode: status = 500 } = incoming;
+    const limits = { timeoutMs: RESPONSE_TIMEOUT_MS, clock };
     try {
-      if (status >= 200 && status <= 299) {
-        return await readBodyWithin(incoming, { maxBytes, timeoutMs: RESPONSE_TIMEOUT_MS, clock });
-      }
-      throw errorFromResponse(status, await readBodyStart(incoming, MAX_RESPONSE_BYTES));
+      if (status >= 200 && status <= 299) return await readBodyWithin(incoming, { ...limits, maxBytes });
+      throw errorFromResponse(status, await readBodyStart(incoming, { ...limits, maxBytes: MAX_RESPONSE_BYTES }));
     } catch (error) {
       if (error instanceof Error && error.name === 'ApiError') throw error;
       throw internalError(`Cannot read the response of the node: ${errorMessage(error)}`, error);

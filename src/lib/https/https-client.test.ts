@@ -255,10 +255,13 @@ test('a body is bounded in size and time', async (t) => {
   const get = (path: string) => scene.send({ path });
   assert.equal((await readBody(await get('/whole'), 10)).toString(), '1234567890');
   await assert.rejects(readBody(await get('/whole'), 9), { message: 'the response is larger than 9 bytes' });
-  assert.equal((await readBodyStart(await get('/'), 4)).slice(0, 4), '1234');
-  const late = readBodyWithin(await get('/'), { maxBytes: 100, timeoutMs: 3000, clock });
-  fire(3000);
-  await assert.rejects(late, { name: 'HttpsTimeoutError', phase: 'body' });
+  const limits = { maxBytes: 4, timeoutMs: 3000, clock };
+  assert.equal((await readBodyStart(await get('/'), limits)).slice(0, 4), '1234');
+  for (const read of [readBodyWithin, readBodyStart]) {
+    const late = read(await get('/'), { ...limits, maxBytes: 100 });
+    fire(3000);
+    await assert.rejects(late, { name: 'HttpsTimeoutError', phase: 'body' });
+  }
 });
 
 test('a body that breaks off is an error', async (t) => {

@@ -110,7 +110,11 @@ async function requestCopy(access: ClusterAccess): Promise<Buffer> {
     const request = { method: 'POST', path: '/backup', headers: { 'content-length': '0' }, signal };
     const { incoming } = await client.send(apiServerOf(access).server, clientIdentityOf(access), request);
     if (incoming.statusCode === 200) return await readBody(incoming, Number.POSITIVE_INFINITY);
-    const why = await readBodyStart(incoming, MAX_REFUSAL_BYTES);
+    const why = await readBodyStart(incoming, {
+      maxBytes: MAX_REFUSAL_BYTES,
+      timeoutMs: REQUEST_TIMEOUT_MS,
+      clock: systemClock,
+    });
     throw new BackupError(`the server responded with ${incoming.statusCode}: ${why.slice(0, MAX_REFUSAL_BYTES)}`);
   } catch (cause) {
     if (cause instanceof BackupError) throw cause;
