@@ -32,7 +32,7 @@ before(async () => {
   const access = plane.server.access();
   api = openConnection({ access, userAgent: 'test', clock: systemClock, readFile: () => '' });
   cleanUps.unshift(() => api.close());
-  const kernelArgs = 'console=ttyS0 quiet guest.cmd=serve';
+  const kernelArgs = 'console=ttyS0 quiet no_timer_check guest.cmd=serve';
   await plane.create(VIRTUAL_MACHINES, {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachine',

@@ -35,7 +35,7 @@ const spec: VmiSpec = {
   domain: {
     memory: { guest: '160Mi' },
     machine: { type: 'pc-q35-6.2' },
-    firmware: { kernelBoot: { kernelArgs: 'console=ttyS0 quiet', container: { image: GUEST_IMAGE } } },
+    firmware: { kernelBoot: { kernelArgs: 'console=ttyS0 quiet no_timer_check', container: { image: GUEST_IMAGE } } },
     devices: { disks: ['a', 'b', 'c'].map(disk), autoattachPodInterface: false, rng: {} },
   },
   volumes: ['a', 'b', 'c'].map(scratch),

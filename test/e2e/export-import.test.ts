@@ -38,7 +38,7 @@ function run(plane: RealPlane, ...args: string[]) {
   return promisify(execFile)(virtctl, ['--kubeconfig', join(plane.dataDir, 'kubeconfig'), ...args]);
 }
 
-const kernelBoot = { kernelArgs: 'console=ttyS0 quiet', container: { image: GUEST_IMAGE } };
+const kernelBoot = { kernelArgs: 'console=ttyS0 quiet no_timer_check', container: { image: GUEST_IMAGE } };
 
 /** Everything that identifies a guest. Linux names disks in the order in which it finds them, so names are left out. */
 function identityOf({ facts, pci, disks, nics }: GuestReport): object {

@@ -42,7 +42,10 @@ const VM: VirtualMachine = {
         domain: {
           memory: { guest: '192Mi' },
           firmware: {
-            kernelBoot: { container: { image: GUEST_IMAGE }, kernelArgs: 'console=ttyS0 quiet guest.cmd=serve' },
+            kernelBoot: {
+              container: { image: GUEST_IMAGE },
+              kernelArgs: 'console=ttyS0 quiet no_timer_check guest.cmd=serve',
+            },
           },
           devices: { disks: [{ name: 'data', disk: { bus: 'virtio' } }] },
         },

@@ -118,7 +118,7 @@ function processOf({ pid }: HostVm) {
   return { words, niceness: [...new Set(threads)] };
 }
 
-const KERNEL = { kernel: 'vmlinuz', initrd: 'initrd.gz', kernelArgs: 'console=ttyS0 quiet' };
+const KERNEL = { kernel: 'vmlinuz', initrd: 'initrd.gz', kernelArgs: 'console=ttyS0 quiet no_timer_check' };
 /** Old hosts gave every VM a controller for the channel of the agent. */
 const AGENT_CONTROLLER = mixes.controller('virtio-serial', "index='0' ports='16'");
 

@@ -57,7 +57,7 @@ function aVm(name: string, spec: Template): VirtualMachine {
   };
 }
 
-const kernelBoot = { kernelArgs: 'console=ttyS0 quiet', container: { image: GUEST_IMAGE } };
+const kernelBoot = { kernelArgs: 'console=ttyS0 quiet no_timer_check', container: { image: GUEST_IMAGE } };
 const KEEPING = {
   memory: { guest: '256Mi' },
   firmware: { bootloader: { efi: { secureBoot: false, persistent: true } }, kernelBoot },

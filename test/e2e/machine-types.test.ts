@@ -107,7 +107,9 @@ function aVm(name: string): VirtualMachine {
           domain: {
             machine: { type: OLD },
             memory: { guest: '128Mi' },
-            firmware: { kernelBoot: { kernelArgs: 'console=ttyS0 quiet', container: { image: GUEST_IMAGE } } },
+            firmware: {
+              kernelBoot: { kernelArgs: 'console=ttyS0 quiet no_timer_check', container: { image: GUEST_IMAGE } },
+            },
             devices: {
               disks: disks.map((disk) => ({ name: disk, serial: disk, disk: { bus: 'virtio' as const } })),
               interfaces: [{ name: 'default', masquerade: {} }],

@@ -109,7 +109,11 @@ test('a BIOS guest has the firmware, disks and NICs of its spec, and keeps them'
         domain: {
           cpu: { cores: 2 },
           memory: { guest: '160Mi' },
-          firmware: { uuid: UUID, serial: 'SN-42', kernelBoot: kernelBoot('console=ttyS0 quiet guest.wait=5') },
+          firmware: {
+            uuid: UUID,
+            serial: 'SN-42',
+            kernelBoot: kernelBoot('console=ttyS0 quiet no_timer_check guest.wait=5'),
+          },
           devices: {
             disks: [
               { name: 'root', serial: 'ROOT', disk: { bus: 'virtio' }, bootOrder: 1 },
@@ -262,7 +266,7 @@ test('an EFI guest has secure boot and a TPM', async () => {
         domain: {
           memory: { guest: '256Mi' },
           features: { smm: { enabled: true } },
-          firmware: { bootloader: { efi: {} }, kernelBoot: kernelBoot('console=ttyS0 quiet') },
+          firmware: { bootloader: { efi: {} }, kernelBoot: kernelBoot('console=ttyS0 quiet no_timer_check') },
           devices: { tpm: {}, interfaces: [{ name: 'default', masquerade: {}, macAddress: MAC }] },
         },
         networks: [{ name: 'default', pod: {} }],

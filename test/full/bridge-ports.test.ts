@@ -54,7 +54,9 @@ before(async () => {
           readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1, timeoutSeconds: 5 },
           domain: {
             memory: { guest: '192Mi' },
-            firmware: { kernelBoot: { kernelArgs: 'console=ttyS0 quiet', container: { image: GUEST_IMAGE } } },
+            firmware: {
+              kernelBoot: { kernelArgs: 'console=ttyS0 quiet no_timer_check', container: { image: GUEST_IMAGE } },
+            },
             devices: { interfaces: [{ name: 'lan', bridge: {} }] },
           },
           networks: [{ name: 'lan', multus: { networkName: BRIDGE } }],

@@ -48,7 +48,7 @@ function aVm(name: string): VirtualMachine {
             memory: { guest: '256Mi' },
             firmware: {
               bootloader: { efi: { secureBoot: false, persistent: true } },
-              kernelBoot: { kernelArgs: 'console=ttyS0 quiet', container: { image: GUEST_IMAGE } },
+              kernelBoot: { kernelArgs: 'console=ttyS0 quiet no_timer_check', container: { image: GUEST_IMAGE } },
             },
             devices: { tpm: { persistent: true } },
           },

@@ -36,7 +36,9 @@ for (const [action, { phase, text }] of Object.entries(cases)) {
           spec: {
             domain: {
               memory: { guest: '128Mi' },
-              firmware: { kernelBoot: { kernelArgs: 'console=ttyS0 quiet', container: { image: GUEST_IMAGE } } },
+              firmware: {
+                kernelBoot: { kernelArgs: 'console=ttyS0 quiet no_timer_check', container: { image: GUEST_IMAGE } },
+              },
               devices: { watchdog: { name: 'w', i6300esb: { action: action as keyof typeof cases } } },
             },
           },

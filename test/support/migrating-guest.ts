@@ -65,7 +65,7 @@ export class MigratingGuest {
               readState: { guest: '256Mi' },
               firmware: {
                 bootloader: { efi: { secureBoot: false, persistent: true } },
-                kernelBoot: { kernelArgs: 'console=ttyS0 quiet', container: { image: GUEST_IMAGE } },
+                kernelBoot: { kernelArgs: 'console=ttyS0 quiet no_timer_check', container: { image: GUEST_IMAGE } },
               },
               devices: {
                 tpm: { persistent: true },

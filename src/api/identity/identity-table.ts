@@ -1,4 +1,5 @@
 /** Renders the identity of a VM: a summary, its devices as a table, and as a tree of buses. Pure. */
+import { compareText } from '#lib/text/compare-text.ts';
 import { chipsetOf } from '#api/devices/chipset.ts';
 import { formatAddress, driveBusOf, formatDrive, formatNumbered } from '#api/devices/device-address.ts';
 import { pciAddressFromMap, formatPciAddress, type PciAddress } from '#api/devices/pci-address.ts';
@@ -193,7 +194,7 @@ function isPort({ type, device }: LearnedDevice): boolean {
 }
 
 function byPlace(a: LearnedDevice, b: LearnedDevice): number {
-  return compare(sortKey(a), sortKey(b)) || compare(a.id, b.id);
+  return compareText(sortKey(a), sortKey(b)) || compareText(a.id, b.id);
 }
 
 function sortKey(device: LearnedDevice): string {
@@ -205,5 +206,4 @@ function sortKey(device: LearnedDevice): string {
   return type === '' ? `3 ${device.type}` : `2 ${type} ${bus} ${port.padStart(5, '0')}`;
 }
 
-const byPci = (a: Placed, b: Placed) => compare(formatPciAddress(a.pci), formatPciAddress(b.pci));
-const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+const byPci = (a: Placed, b: Placed) => compareText(formatPciAddress(a.pci), formatPciAddress(b.pci));

@@ -7,6 +7,7 @@
  * A lost record is rebuilt from the first of these that exists: the running guest, the newest snapshot of the VM, the
  * devices of its import. Without any of them the VM starts only after a user has accepted a new layout. Pure.
  */
+import { compareText } from '#lib/text/compare-text.ts';
 import { importedDevicesOf } from '#api/devices/imported-devices.ts';
 import { NEW_LAYOUT_ANNOTATION, RECORD_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -77,8 +78,7 @@ export function findNewestRecord(
 }
 
 function byAge(a: SnapshotRecord, b: SnapshotRecord): number {
-  const [x, y] = [`${a.takenAt} ${a.name}`, `${b.takenAt} ${b.name}`];
-  return x < y ? -1 : x > y ? 1 : 0;
+  return compareText(`${a.takenAt} ${a.name}`, `${b.takenAt} ${b.name}`);
 }
 
 /** Returns name and uid of the VM of a content. Users can create contents, and the schema does not require either. */

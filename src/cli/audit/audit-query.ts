@@ -1,5 +1,5 @@
 /** The flags of `selfsame audit`, and which events they select. Pure. */
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { UsageError } from '#lib/command-line/command-error.ts';
 import { choiceFlag, commaListFlag, switchFlag, textFlag, type FlagValues } from '#lib/command-line/flag.ts';
 import type { AuditLine } from '#cli/audit/audit-line.ts';
 
@@ -27,7 +27,7 @@ interface AuditQuery {
   matches(line: AuditLine): boolean;
 }
 
-/** Throws CommandError. */
+/** Throws UsageError. */
 export function parseAuditQuery(flags: FlagValues<typeof AUDIT_FLAGS>, nowMs: number): AuditQuery {
   const sinceMs = flags.since === undefined ? undefined : parseSince(flags.since, nowMs);
   const tests = [
@@ -66,9 +66,7 @@ function parseSince(text: string, nowMs: number): number {
   if (count !== undefined && unit !== undefined) return nowMs - Number(count) * UNITS_MS[unit]!;
   const ms = TIME.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(ms)) {
-    throw new CommandError(
-      `--since must be like 90s, 10m, 2h, 7d or 2026-01-31T12:00:00Z, not ${JSON.stringify(text)}`,
-    );
+    throw new UsageError(`--since must be like 90s, 10m, 2h, 7d or 2026-01-31T12:00:00Z, not ${JSON.stringify(text)}`);
   }
   return ms;
 }

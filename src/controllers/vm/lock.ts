@@ -3,6 +3,7 @@
  * status of the VM before it begins; meanwhile the VM does not start. controllers/snapshot and controllers/restore do
  * the work. Pure.
  */
+import { compareText } from '#lib/text/compare-text.ts';
 import { isMigrating } from '#api/migration/migration-state.ts';
 import { VM_RESTORE_FINALIZER, VM_SNAPSHOT_FINALIZER } from '#api/names.ts';
 import { type VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -60,9 +61,5 @@ function toCandidate(kind: VmLock['kind'], object: Stored, holder: string | unde
 
 function byAge({ object: a }: Candidate, { object: b }: Candidate): number {
   const [x, y] = [a.metadata, b.metadata];
-  return compare(x.creationTimestamp, y.creationTimestamp) || compare(x.name, y.name);
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+  return compareText(x.creationTimestamp, y.creationTimestamp) || compareText(x.name, y.name);
 }

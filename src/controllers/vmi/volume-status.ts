@@ -2,6 +2,7 @@
  * Computes the status of the volumes of an instance, with the progress of hotplug; wording follows KubeVirt. The node
  * agent reports the progress in `hotplug`, by device. Pure.
  */
+import { compareText } from '#lib/text/compare-text.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { claimNameOf } from '#api/storage/claim-names.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
@@ -35,9 +36,7 @@ export function volumeStatusOf(view: View): VolumeStatus[] {
       ...(hasProgress ? progress(volume, entry, view) : {}),
     };
   });
-  return [...list, ...detachingVolumes(view), ...stateVolume(view)].sort((a, b) =>
-    a.name < b.name ? -1 : a.name > b.name ? 1 : 0,
-  );
+  return [...list, ...detachingVolumes(view), ...stateVolume(view)].sort((a, b) => compareText(a.name, b.name));
 }
 
 function claimInfo(volume: VmiVolume, { claims }: View): Pick<VolumeStatus, 'persistentVolumeClaimInfo'> {

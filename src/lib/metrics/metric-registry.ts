@@ -5,6 +5,7 @@
  * Counting costs one lookup. Label sets are formatted and escaped once, when they are first counted. Their number is
  * bounded: a label set beyond the limit of its family is counted as `other`.
  */
+import { compareText } from '#lib/text/compare-text.ts';
 import { invariant } from '#lib/invariant.ts';
 
 interface MetricDescription<L extends string = never> {
@@ -119,7 +120,7 @@ export class MetricRegistry {
   text(): string {
     for (const update of this.#updates) update();
     const lines = [...this.#families]
-      .toSorted(([a], [b]) => compare(a, b))
+      .toSorted(([a], [b]) => compareText(a, b))
       .flatMap(([name, family]) => [
         `# HELP ${name} ${escapeHelp(family.help)}`,
         `# TYPE ${name} ${family.type}`,
@@ -200,7 +201,7 @@ class LabelSets<L extends string, S extends { readonly labels: string }> {
   }
 
   sorted(): S[] {
-    return [...this.#samples.values()].toSorted((a, b) => compare(a.labels, b.labels));
+    return [...this.#samples.values()].toSorted((a, b) => compareText(a.labels, b.labels));
   }
 
   #keyOf(labels: LabelValues<L>): string {
@@ -242,5 +243,3 @@ function escapeValue(value: string): string {
 function escapeHelp(text: string): string {
   return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n');
 }
-
-const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);

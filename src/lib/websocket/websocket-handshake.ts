@@ -53,7 +53,7 @@ export function findHandshakeError(headers: IncomingHttpHeaders, known: readonly
 
 /**
  * Accepts a request without a handshake error. Selects the first of the client's subprotocols that is known. Returns
- * undefined if the client is gone.
+ * undefined if the client is gone, or if `ws` has answered that the request is malformed.
  */
 export function acceptWebSocket(
   { request, socket, head }: UpgradeRequest,

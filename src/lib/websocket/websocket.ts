@@ -52,7 +52,7 @@ export class WebSocketStream extends Duplex {
     socket.on('message', (message: Buffer) => {
       if (message.length > 0 && !this.destroyed && !this.push(message)) socket.pause();
     });
-    // `ws` has told the other side the reason.
+    // `ws` has sent the reason to the other side.
     socket.on('error', (cause) => this.destroy(new WebSocketError(CLOSE_CODES.protocol, cause.message, { cause })));
     socket.on('close', (code, reason) => this.#handleClose(code, reason.toString('utf8')));
   }

@@ -2,6 +2,7 @@
  * Selects the storage for the persistent state of VMs: the class of the claim, its modes (api/storage/storage-profile.ts) and
  * its size. Pure.
  */
+import { compareText } from '#lib/text/compare-text.ts';
 import { minimumSizeOf, stateModesOf, type StateModes, type StorageProfile } from '#api/storage/storage-profile.ts';
 import { STORAGE_CLASSES, type StorageClass } from '#kube/core-kinds.ts';
 import { groupResource, type Stored } from '#kube/meta.ts';
@@ -44,7 +45,7 @@ function defaultOf(classes: readonly Stored<StorageClass>[], ...marks: readonly 
   const [first] = classes
     .map(({ metadata }) => metadata)
     .filter(({ annotations }) => marks.some((mark) => annotations?.[mark] === 'true'))
-    .toSorted((a, b) => compare(b.creationTimestamp, a.creationTimestamp) || compare(a.name, b.name));
+    .toSorted((a, b) => compareText(b.creationTimestamp, a.creationTimestamp) || compareText(a.name, b.name));
   return first?.name;
 }
 
@@ -52,8 +53,4 @@ function sizeOf(profile: StorageProfile | undefined): string {
   const minimum = profile === undefined ? undefined : minimumSizeOf(profile);
   const isLarger = minimum !== undefined && compareQuantities(parseQuantity(minimum), parseQuantity(SIZE)) > 0;
   return isLarger ? minimum : SIZE;
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -16,6 +16,9 @@ import type { Store } from '#engine/store/store.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { buildReviewAnswer, sendJson, startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts';
 
+/** No test listens on a privileged port. A port that was free a moment ago may be that of another test. */
+const UNUSED_PORT = 1;
+
 let server: WebhookServer;
 let stranger: WebhookServer;
 let several: WebhookServer;
@@ -28,7 +31,6 @@ before(async () => {
   stranger.answer('/allow', () => ({}));
   several = await startWebhookServer({ hosts: ['several.golden.svc'] });
   several.answer('/allow', () => ({}));
-  const goneAt = await unusedPort();
   server.misbehave('/huge', (response) => response.writeHead(200).end(Buffer.alloc(MAX_RESPONSE_BYTES + 1, 'a')));
   server.misbehave('/drip', (response) => void response.writeHead(200).write('{"response":'));
   server.misbehave('/never', () => {});
@@ -47,7 +49,7 @@ before(async () => {
   await put('golden/named', { type: 'ExternalName', externalName: '127.0.0.1' });
   await put('golden/headless', { type: 'ClusterIP', clusterIP: 'None', ports: [{ port: 443 }] });
   await put('golden/several', { type: 'ClusterIP', ports: [{ name: 'https', port: 443 }] });
-  await slice('golden/several-gone', 'several', goneAt);
+  await slice('golden/several-gone', 'several', UNUSED_PORT);
   await slice('golden/several-here', 'several', several.port);
   await put('golden/nowhere', { type: 'ClusterIP', ports: [{ port: 443 }] });
 });
@@ -55,14 +57,6 @@ after(async () => {
   await Promise.all([server.stop(), stranger.stop(), several.stop()]);
   await store.close();
 });
-
-async function unusedPort(): Promise<number> {
-  const gone = createServer();
-  await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
-  const { port } = gone.address() as AddressInfo;
-  await new Promise((resolve) => gone.close(resolve));
-  return port;
-}
 
 async function slice(id: string, service: string, port: number): Promise<void> {
   const object = {
@@ -254,7 +248,7 @@ test('a call fails: a wrong uid', async () => {
 });
 
 test('a call fails: nothing listens', async () => {
-  const port = await unusedPort();
+  const port = UNUSED_PORT;
   const client = aClient({ url: `https://127.0.0.1:${port}/validate` });
   await assert.rejects(ask(client), {
     message: `failed to call webhook: Post "https://127.0.0.1:${port}/validate?timeout=10s": dial tcp 127.0.0.1:${port}: connect: connection refused`,
