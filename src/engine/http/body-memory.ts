@@ -3,8 +3,8 @@
  * byte until its request ends.
  */
 const MIB = 1024 * 1024;
-const MAX_BYTES = 256 * MIB;
-const MAX_BYTES_OF_USER = 64 * MIB;
+const MAX_BYTES = 512 * MIB;
+const MAX_BYTES_OF_USER = 32 * MIB;
 
 export class BodyMemory {
   #bytes = 0;

@@ -19,6 +19,13 @@ export function readRequestBody(
       reject(overLimitError());
       return;
     }
+    // Reserved at once, so that of many bodies some are read completely, instead of all of them in part.
+    const announced = Number(contentLength ?? 0) || 0;
+    if (!account.add(announced)) {
+      stream.resume();
+      reject(noRoomError());
+      return;
+    }
     const chunks: Buffer[] = [];
     let size = 0;
     let done = false;
@@ -35,7 +42,7 @@ export function readRequestBody(
     stream.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (!done && size <= MAX_BODY_BYTES) {
-        if (account.add(chunk.length)) chunks.push(chunk);
+        if (size <= announced || account.add(chunk.length)) chunks.push(chunk);
         else {
           chunks.length = 0;
           settle(noRoomError);

@@ -20,11 +20,20 @@ export function remoteEndOf(connection: Http2Session | TLSSocket): RemoteEnd {
   let remoteEnd = known.get(connection);
   if (remoteEnd === undefined) {
     const socket = ('socket' in connection ? connection.socket : connection) as TLSSocket;
-    // Dual-stack sockets show IPv4 addresses as IPv4-mapped IPv6 addresses.
-    const sourceIp = socket.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '');
+    const sourceIp = plainAddress(socket.remoteAddress);
     known.set(connection, (remoteEnd = { peer: peerOf(socket), sourceIp, id: connectionId(socket) }));
   }
   return remoteEnd;
+}
+
+/** Dual-stack sockets show IPv4 addresses as IPv4-mapped IPv6 addresses. */
+function plainAddress(address: string | undefined): string | undefined {
+  return address?.replace(/^::ffff:(?=\d+\.)/, '');
+}
+
+/** Returns the share of requests without a user (lib/fair-turns.ts): all from one address have the same. */
+export function addressShare(address: string | undefined): string {
+  return `address ${plainAddress(address) ?? ''}`;
 }
 
 /** Returns the id of a connection, which is the same for its raw socket and its TLS socket. */

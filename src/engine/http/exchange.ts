@@ -15,6 +15,7 @@ import { UNAUTHENTICATED } from '#engine/auth/groups.ts';
 import type { Authenticator, Evidence } from '#engine/auth/authenticate.ts';
 import type { BodyBytes, BodyMemory } from '#engine/http/body-memory.ts';
 import type { ConnectionLimits } from '#engine/http/connection-limits.ts';
+import { addressShare } from '#engine/http/connection-user.ts';
 import { shareOf } from '#engine/request/user-share.ts';
 import { WATCH_LINGER_MS } from '#engine/request/limits.ts';
 import { ApiError, tooManyRequests } from '#kube/api-error.ts';
@@ -39,8 +40,8 @@ export interface Exchange {
   /** Reads the body; its bytes are added to the account. */
   body(account: BodyBytes): Promise<Buffer>;
   bodyStream(): Readable;
-  /** Lets the client send more at once, because its user is known. */
-  widen?(): void;
+  /** Notes that the user is known, so that the client may send more at once. */
+  trust(): void;
   /** Allowed only if `upgrade` was requested. */
   takeOver?(response: UpgradeResponse): void;
   onClose(fn: () => void): void;
@@ -84,12 +85,10 @@ export function serve(exchange: Exchange, options: ServeOptions): void {
 /** Verifying credentials takes time, too: the requests of an address share it until one of them has a user. */
 function waitForAddress(exchange: Exchange, options: ServeOptions): ApiResponse | Promise<ApiResponse> | undefined {
   if (options.connections.isTrusted(exchange.connectionId)) return undefined;
-  const turn = options.turns.enter(addressShare(exchange), REQUEST_UNITS);
+  const turn = options.turns.enter(addressShare(exchange.sourceIp), REQUEST_UNITS);
   if (turn === undefined) return undefined;
   return turn === 'full' ? TOO_MANY_REQUESTS : turn.then(() => respond(exchange, options));
 }
-
-const addressShare = ({ sourceIp = '' }: Exchange) => `address ${sourceIp}`;
 
 /** Probes must be answered when the server is busy; they take no time. */
 const PROBES = /^\/(livez|readyz|healthz)\b/;
@@ -104,10 +103,10 @@ function respond(exchange: Exchange, options: ServeOptions): ApiResponse | Promi
       authorization: text(exchange.headers['authorization']) || undefined,
     });
     const isAnonymous = user.groups.includes(UNAUTHENTICATED);
-    share = isAnonymous ? addressShare(exchange) : shareOf(user);
+    share = isAnonymous ? addressShare(exchange.sourceIp) : shareOf(user);
     if (!isAnonymous) {
       connections.identify(exchange.connectionId, share);
-      exchange.widen?.();
+      exchange.trust();
     }
     request = parseRequest(exchange, user, () => readBody(exchange, share, options));
   } catch (error) {

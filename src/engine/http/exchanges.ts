@@ -17,6 +17,8 @@ import { newUid } from '#lib/ids.ts';
 
 /** Time that a client has to end its request after it got the response; meanwhile its data is dropped. */
 const LINGER_MS = 2000;
+/** Bytes that are read and dropped after a response to a caller without a user. */
+const MAX_DROPPED_BYTES = 256 * 1024;
 /** Bytes of a body that a client may send before anybody reads them, without and with a user on the connection. */
 export const FIRST_WINDOW_BYTES = 64 * 1024 - 1;
 const WINDOW_BYTES = 1024 * 1024;
@@ -27,6 +29,7 @@ export function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHe
   const { session } = stream;
   const { peer, sourceIp, id: connectionId } = remoteEndOf(session!);
   const auditId = newUid();
+  let isTrusted = false;
   return {
     method: headers[':method'] ?? '',
     url: headers[':path'] ?? '',
@@ -39,14 +42,17 @@ export function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHe
       return stream.destroyed;
     },
     body: (account) => readRequestBody(stream, headers['content-length'], account),
-    widen: () => widenWindow(session),
+    trust() {
+      isTrusted = true;
+      widenWindow(session);
+    },
     bodyStream: () => stream,
     onClose: (fn) => void stream.once('close', fn),
     respond(status, responseHeaders, body) {
       if (stream.destroyed || stream.headersSent) return;
       stream.respond(withAuditId(auditId, { ':status': status, ...responseHeaders }));
       writePieces(stream, body);
-      if (!stream.endAfterHeaders && !stream.readableEnded) dropRest(stream, () => stream.close());
+      if (!stream.endAfterHeaders && !stream.readableEnded) dropRest(stream, isTrusted, () => stream.close());
     },
     startStream(responseHeaders) {
       stream.respond(withAuditId(auditId, { ':status': 200, ...responseHeaders }));
@@ -64,12 +70,17 @@ function widenWindow(session: Http2Session | undefined): void {
   session.settings({ initialWindowSize: WINDOW_BYTES });
 }
 
-/** Drops what a client still sends after its response, for a short time. */
-function dropRest(request: Readable, close: () => void): void {
+/** Drops what a client still sends after its response, for a short time. The caller of a small request sees the response. */
+function dropRest(request: Readable, isTrusted: boolean, close: () => void): void {
   const timer = setTimeout(close, LINGER_MS);
   timer.unref();
   const isOver = () => clearTimeout(timer);
-  request.once('end', isOver).once('close', isOver).resume();
+  request.once('end', isOver).once('close', isOver);
+  let dropped = 0;
+  request.on('data', (chunk: Buffer) => {
+    dropped += chunk.length;
+    if (!isTrusted && dropped > MAX_DROPPED_BYTES) close();
+  });
 }
 
 /** Excluded from the HPACK index: it is unique and would evict useful entries. */
@@ -84,6 +95,7 @@ function withAuditId(auditId: string, headers: OutgoingHttpHeaders): OutgoingHtt
 export function http1Exchange(request: IncomingMessage, response: ServerResponse): Exchange {
   const { peer, sourceIp, id: connectionId } = remoteEndOf(request.socket as TLSSocket);
   const auditId = newUid();
+  let isTrusted = false;
   return {
     method: request.method ?? '',
     url: request.url ?? '',
@@ -95,6 +107,9 @@ export function http1Exchange(request: IncomingMessage, response: ServerResponse
     get isClosed() {
       return response.destroyed;
     },
+    trust() {
+      isTrusted = true;
+    },
     body: (account) => readRequestBody(request, request.headers['content-length'], account),
     bodyStream: () => request,
     onClose: (fn) => void response.once('close', fn),
@@ -102,7 +117,7 @@ export function http1Exchange(request: IncomingMessage, response: ServerResponse
       if (response.destroyed || response.headersSent) return;
       response.writeHead(status, { 'audit-id': auditId, ...headers, 'content-length': byteLength(body) });
       writePieces(response, body);
-      if (!request.complete) dropRest(request, () => request.socket.destroy());
+      if (!request.complete) dropRest(request, isTrusted, () => request.socket.destroy());
     },
     startStream(headers) {
       response.writeHead(200, { 'audit-id': auditId, ...headers });

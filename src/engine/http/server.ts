@@ -10,7 +10,7 @@ import type { Duplex, Writable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { UnauthenticatedRequest, ApiHandler } from '#engine/request/request.ts';
 import type { Authenticator } from '#engine/auth/authenticate.ts';
-import { connectionId } from '#engine/http/connection-user.ts';
+import { addressShare, connectionId } from '#engine/http/connection-user.ts';
 import { BodyMemory } from '#engine/http/body-memory.ts';
 import { ConnectionLimits, connectionSizes, type ConnectionSizes } from '#engine/http/connection-limits.ts';
 import { serve } from '#engine/http/exchange.ts';
@@ -45,6 +45,8 @@ interface ListenerOptions extends ListenerIdentity {
 
 /** Time that open requests have to end when the server stops. */
 const STOP_GRACE_MS = 2000;
+/** The time of a TLS handshake, in units of lib/fair-turns.ts. */
+const HANDSHAKE_UNITS = 16 * 1024;
 /** HTTP/1.1 connections that are idle for this long are closed. */
 const KEEP_ALIVE_MS = 90_000;
 
@@ -65,18 +67,24 @@ export class HttpsListener {
   readonly #busy = new Set<Socket>();
   #stopping = false;
 
-  private constructor(server: Http2SecureServer, limits: ConnectionLimits) {
+  private constructor(server: Http2SecureServer, limits: ConnectionLimits, turns: FairTurns) {
     this.#server = server;
     this.#limits = limits;
-    // Before the listener that begins the TLS handshake.
-    server.prependListener('connection', (socket: Socket) => {
+    const [beginHandshake] = server.listeners('connection');
+    server.removeAllListeners('connection');
+    server.on('connection', (socket: Socket) => {
       const id = connectionId(socket);
       this.#connections.add(socket);
       socket.once('close', () => {
         this.#connections.delete(socket);
         limits.remove(id);
       });
-      limits.accept(id, socket);
+      if (!limits.accept(id, socket)) return;
+      const begin = () => void (socket.destroyed || beginHandshake!.call(server, socket));
+      const turn = turns.enter(addressShare(socket.remoteAddress), HANDSHAKE_UNITS);
+      if (turn === undefined) begin();
+      else if (turn === 'full') socket.destroy();
+      else void turn.then(begin);
     });
     server.on('secureConnection', (socket: TLSSocket) => {
       this.#sockets.add(socket);
@@ -113,8 +121,9 @@ export class HttpsListener {
       elapsed: () => systemClock.elapsed(),
       onClose: (why) => options.log.debug({ why }, 'Connection closed'),
     });
-    const listener = new HttpsListener(server, limits);
-    listener.#accept(options);
+    const turns = options.turns ?? new FairTurns();
+    const listener = new HttpsListener(server, limits, turns);
+    listener.#accept({ ...options, turns });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(options.port, options.host, () => {
@@ -136,7 +145,7 @@ export class HttpsListener {
     return typeof address === 'object' && address !== null ? address.port : 0;
   }
 
-  #accept({ handler, authenticate, onUnauthenticated, log, turns = new FairTurns() }: ListenerOptions): void {
+  #accept({ handler, authenticate, onUnauthenticated, log, turns }: ListenerOptions & { turns: FairTurns }): void {
     const server = this.#server;
     const own = { streams: this.#streams, connections: this.#limits, bodies: new BodyMemory(), turns };
     const serving = { handler, authenticate, onUnauthenticated, log, ...own };
