@@ -2,6 +2,7 @@
 import type { EvictionLookup } from '#admission/pod-evictions.ts';
 import type { ProtectionLookup } from '#admission/protected-deletes.ts';
 import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
+import { warnAboutSharedClaims } from '#admission/shared-claims.ts';
 import { macAddressesOf } from '#api/identity/mac-address-index.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { accountOf } from '#api/own-accounts.ts';
@@ -50,7 +51,11 @@ export function reviewVirtualMachine(request: ReviewRequest, lookup: AdmissionLo
   const errors = validateVirtualMachine(vm, { old, configuration, writer });
   return {
     errors,
-    warnings: [...virtualMachineWarnings(vm, { old, configuration }), ...warnAboutDuplicates(vm, lookup)],
+    warnings: [
+      ...virtualMachineWarnings(vm, { old, configuration }),
+      ...warnAboutDuplicates(vm, lookup),
+      ...warnAboutSharedClaims(vm, lookup),
+    ],
   };
 }
 

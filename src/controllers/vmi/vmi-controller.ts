@@ -12,6 +12,8 @@ import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { isFinalVmiPhase } from '#api/virtual-machine-instance/status.ts';
 import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
+import { findHeldClaims, findRivals, writtenClaimNames, type ClaimUsers } from '#controllers/vmi/claim-holders.ts';
+import { ArrivalOrder } from '#controllers/vmi/arrival-order.ts';
 import { EndedPods } from '#controllers/vmi/ended-pods.ts';
 import { defineClaimHolds } from '#controllers/vmi/claim-holds.ts';
 import { createStateObserver } from '#controllers/vmi/observe-state.ts';
@@ -47,6 +49,8 @@ type Vmi = Stored<VirtualMachineInstance>;
 const CONCURRENCY = 20;
 /** The name of an index: instances by the keys of their claims. */
 const BY_CLAIM = 'vmi-of-claim';
+/** The name of an index: instances by the keys of the claims that they write. */
+const BY_WRITTEN_CLAIM = 'vmi-of-written-claim';
 const BY_UID = 'vmi-by-uid';
 
 export const vmiController: PlaneController = {
@@ -63,9 +67,11 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   const volumes = informer(PERSISTENT_VOLUMES);
   const nodes = informer(NODES);
   vmis.addIndex(BY_CLAIM, claimKeysOf);
+  vmis.addIndex(BY_WRITTEN_CLAIM, (vmi) => keysOfClaims(vmi, writtenClaimNames(vmi)));
   vmis.addIndex(BY_UID, ({ metadata }) => [metadata.uid]);
   const hasInstance = (uid: string) => vmis.byIndex(BY_UID, uid).length > 0;
   const endedPods = new EndedPods(pods, { vmis, hasInstance, signal });
+  const arrivals = new ArrivalOrder(vmis, signal);
   const states = createStateObserver(parts);
   const migrations = observeActiveMigrations(parts);
   pods.addIndex(LAUNCHERS_BY_INSTANCE, launcherIndexKeys);
@@ -77,6 +83,11 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
     ...launcherIndexKeys(pod).flatMap((uid) => vmis.byIndex(BY_UID, uid).map(objectKey)),
   ];
   const usersOf = (key: string): string[] => vmis.byIndex(BY_CLAIM, key).map(objectKey);
+  const claimUsersIn = (namespace: string | undefined): ClaimUsers => ({
+    usersOf: (name) => vmis.byIndex(BY_CLAIM, keyOf({ namespace, name })),
+    writersOf: (name) => vmis.byIndex(BY_WRITTEN_CLAIM, keyOf({ namespace, name })),
+    startsBefore: (first, second) => launchersOf(pods, first).pod !== undefined || arrivals.isBefore(first, second),
+  });
 
   /** Reads the pod from the server: controllers/migration created it, so this controller's cache may lag behind. */
   async function readMissingPod(vmi: Vmi, options: { signal: AbortSignal }): Promise<Stored<Pod> | undefined> {
@@ -93,6 +104,7 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
     concurrency: CONCURRENCY,
     sources: [
       source(vmis),
+      source(vmis, (vmi) => findRivals(vmi, claimUsersIn(vmi.metadata.namespace)).map(objectKey)),
       source(pods, keysOfPod),
       source(claims, (claim) => usersOf(objectKey(claim))),
       source(volumes, (volume) => claimKeysOfVolume(volume).flatMap(usersOf)),
@@ -114,12 +126,15 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
       const node = pod?.spec.nodeName ? nodes.get(pod.spec.nodeName) : undefined;
       const state = await states.observe(vmi, pod, options);
       const now = timestamp(clock.now());
+      const { namespace } = vmi.metadata;
+      const views = claimViewsOf(claimNames(vmi), namespace, { claims, volumes });
       return {
         vmi,
         ...launchers,
         pod,
         lastPod,
-        claims: claimViewsOf(claimNames(vmi), vmi.metadata.namespace, { claims, volumes }),
+        claims: views,
+        heldClaims: findHeldClaims(vmi, views, claimUsersIn(namespace)),
         state,
         isMigrationActive: migrations.has(key),
         isNodeReachable: isReachable(node),
@@ -138,8 +153,11 @@ function claimNames(vmi: Vmi): Set<string> {
 }
 
 function claimKeysOf(vmi: Vmi): string[] {
-  const { namespace } = vmi.metadata;
-  return [...claimNames(vmi)].map((name) => keyOf({ namespace, name }));
+  return keysOfClaims(vmi, claimNames(vmi));
+}
+
+function keysOfClaims({ metadata: { namespace } }: Vmi, names: Iterable<string>): string[] {
+  return [...names].map((name) => keyOf({ namespace, name }));
 }
 
 /** Reports whether the node is reachable. Kubernetes sets Ready to Unknown if a node has not reported for some time. */

@@ -81,15 +81,27 @@ export interface DomainInspection {
   readonly unplugging: readonly string[];
 }
 
+/** Why a disk of a guest could not be opened. */
+export interface DiskProblem {
+  readonly deviceId: string;
+  /** `inUse`: another process has the medium open. `damaged`: the medium is not an image that can be read. */
+  readonly is: 'inUse' | 'damaged';
+  /** The reason in the words of the hypervisor. */
+  readonly detail: string;
+}
+
 /** A failure of the hypervisor; worth a retry unless `permanent`. */
 export class HypervisorError extends Error {
   override readonly name = 'HypervisorError';
   /** A retry with the same definition would fail in the same way. */
   readonly permanent: boolean;
+  /** Set if a disk of the guest could not be opened. */
+  readonly disk: DiskProblem | undefined;
 
-  constructor(message: string, options: { cause?: unknown; permanent?: boolean } = {}) {
+  constructor(message: string, options: { cause?: unknown; permanent?: boolean; disk?: DiskProblem | undefined } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.permanent = options.permanent ?? false;
+    this.disk = options.disk;
   }
 }
 

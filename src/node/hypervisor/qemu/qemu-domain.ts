@@ -272,8 +272,9 @@ export class QemuDomain {
   }
 
   #error(verb: string, why: string, cause?: unknown): HypervisorError {
-    const permanent = cause instanceof HypervisorError && cause.permanent;
-    return new HypervisorError(`Cannot ${verb} domain "${this.#record.definition.name}": ${why}`, { cause, permanent });
+    const { permanent = false, disk } = cause instanceof HypervisorError ? cause : {};
+    const message = `Cannot ${verb} domain "${this.#record.definition.name}": ${why}`;
+    return new HypervisorError(message, { cause, permanent, disk });
   }
 
   async #withQmp<T>(verb: string, work: (qmp: QmpClient) => Promise<T>): Promise<T> {
