@@ -65,11 +65,20 @@ test('starts that fail', async (t) => {
   });
 
   await t.test('a machine type that no node has leaves the VM unschedulable', async () => {
-    await plane.apply(aVm('future', ALWAYS, { domain: { machine: { type: 'pc-q35-99.0' } } }));
+    const { warnings } = await plane.post(aVm('future', ALWAYS, { domain: { machine: { type: 'pc-q35-99.0' } } }));
+    await plane.settle();
+    const problem = /no node offers the machine type "pc-q35-99\.0"; the nodes offer q35, pc-q35-rhel9\.2\.0, .*others/;
+    assert.equal(warnings.length, 1);
+    assert.match(warnings[0] ?? '', /^spec\.template\.spec\.domain\.machine\.type: the VM cannot start: no node/);
+    assert.match(warnings[0] ?? '', problem);
     assert.equal(await plane.summaryOf('future'), 'ErrorUnschedulable, VMI Scheduling, no guest, 0');
     const { reason, message } = await conditionOf(plane, 'VirtualMachine', 'future', 'PodScheduled');
     assert.equal(reason, 'Unschedulable');
-    assert.match(message, /^0\/2 nodes are available: 2 node\(s\) didn't match Pod's node affinity\/selector/);
+    assert.match(
+      message,
+      /^Cannot schedule the VM: no node .*; 0\/2 nodes are available: 2 node\(s\) didn't match Pod's/,
+    );
+    assert.match(message, problem);
     await plane.delete('VirtualMachine', 'future');
     assert.equal(await plane.find('VirtualMachineInstance', 'future'), undefined);
   });

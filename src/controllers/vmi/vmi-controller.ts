@@ -5,7 +5,9 @@
  * fields of the instance's status. claim-holds.ts holds the claims that the pod does not name. controllers/migration
  * creates target pods and records in the status of the instance which pod has the guest.
  */
+import { describeUnofferedType, offeredTypeNames } from '#api/machine-types/offered-types.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
@@ -52,6 +54,8 @@ const BY_CLAIM = 'vmi-of-claim';
 /** The name of an index: instances by the keys of the claims that they write. */
 const BY_WRITTEN_CLAIM = 'vmi-of-written-claim';
 const BY_UID = 'vmi-by-uid';
+/** The name of an index: launcher pods for which the scheduler has found no node. */
+const UNSCHEDULED_LAUNCHERS = 'unscheduled-launchers';
 
 export const vmiController: PlaneController = {
   account: 'vmi-controller',
@@ -76,6 +80,9 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   const migrations = observeActiveMigrations(parts);
   pods.addIndex(LAUNCHERS_BY_INSTANCE, launcherIndexKeys);
   pods.addIndex(LAUNCHERS_BY_NODE, launcherNodes);
+  pods.addIndex(UNSCHEDULED_LAUNCHERS, (pod) =>
+    isUnschedulable(pod) && launcherIndexKeys(pod).length > 0 ? [UNSCHEDULED_LAUNCHERS] : [],
+  );
   const readLive = createLiveReader(client);
   /** Returns the keys of the instance of a pod, even if the pod has lost its owner reference. */
   const keysOfPod = (pod: Stored<Pod>) => [
@@ -111,6 +118,9 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
       source(nodes, ({ metadata }) => pods.byIndex(LAUNCHERS_BY_NODE, metadata.name).flatMap(keysOfPod), {
         part: isReachable,
       }),
+      source(nodes, () => pods.byIndex(UNSCHEDULED_LAUNCHERS, UNSCHEDULED_LAUNCHERS).flatMap(keysOfPod), {
+        part: offeredTypeNames,
+      }),
       ...states.sources,
       ...migrations.sources,
     ],
@@ -137,6 +147,7 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
         heldClaims: findHeldClaims(vmi, views, claimUsersIn(namespace)),
         state,
         isMigrationActive: migrations.has(key),
+        machineProblem: findMachineProblem(vmi, pod, nodes),
         isNodeReachable: isReachable(node),
         now,
       };
@@ -158,6 +169,20 @@ function claimKeysOf(vmi: Vmi): string[] {
 
 function keysOfClaims({ metadata: { namespace } }: Vmi, names: Iterable<string>): string[] {
   return [...names].map((name) => keyOf({ namespace, name }));
+}
+
+function isUnschedulable(pod: Pod | undefined): boolean {
+  return findCondition(pod?.status?.conditions, 'PodScheduled')?.status === 'False';
+}
+
+/** Reads the nodes only if the pod cannot be scheduled. */
+function findMachineProblem(
+  { spec }: Vmi,
+  pod: Pod | undefined,
+  nodes: Pick<Informer<Node>, 'list'>,
+): string | undefined {
+  const { type } = spec.domain.machine ?? {};
+  return type && isUnschedulable(pod) ? describeUnofferedType(type, nodes.list()) : undefined;
 }
 
 /** Reports whether the node is reachable. Kubernetes sets Ready to Unknown if a node has not reported for some time. */

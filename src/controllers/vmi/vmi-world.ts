@@ -36,6 +36,8 @@ export interface VmiWorld {
   readonly state?: VmiStateView;
   /** True if this instance, or an earlier one of the same name, has an active migration. */
   readonly isMigrationActive: boolean;
+  /** A sentence about the machine type, if the pod cannot be scheduled and no node offers that type. */
+  readonly machineProblem?: string | undefined;
   /** True if the node of the pod is reachable. */
   readonly isNodeReachable: boolean;
   readonly now: string;
