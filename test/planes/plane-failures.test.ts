@@ -83,6 +83,26 @@ test('starts that fail', async (t) => {
     assert.equal(await plane.find('VirtualMachineInstance', 'future'), undefined);
   });
 
+  await t.test('a full disk pauses the guest, and the VM names the disk, the cause and the way out', async () => {
+    await plane.apply(aClaim('small', { storageClassName: 'local' }));
+    await plane.apply(aVmOnClaim('full', 'small', ALWAYS));
+    plane.guest('full').failDisks([{ deviceId: 'disk-root', cause: 'noSpace' }]);
+    await plane.settle();
+    assert.equal(await plane.summaryOf('full'), 'Paused, VMI Running, paused, 1');
+    const { reason, message } = await conditionOf(plane, 'VirtualMachine', 'full', 'Paused');
+    assert.equal(reason, 'PausedIOError');
+    const text =
+      /^VMI was paused, .*: volume "root" \(PersistentVolumeClaim "small"\): no space left on the storage of node-[12]; free space there, then run "virtctl unpause vm full"$/;
+    assert.match(message, text);
+    const events = (await plane.list('Event')).filter((event) => event.reason === 'IOerror');
+    assert.deepEqual(
+      events.map((event) => [event.message, event.count]),
+      [[message, 1]],
+    );
+    assert.equal(await plane.runVerb('unpause', 'full'), '200');
+    assert.equal(await plane.summaryOf('full'), RUNNING);
+  });
+
   await t.test('a definition that the hypervisor refuses is retried with increasing delays', async () => {
     plane.failStarts('refused', new HypervisorError('Cannot start domain: no such CPU', { permanent: true }));
     await plane.apply(aVm('refused', ALWAYS));

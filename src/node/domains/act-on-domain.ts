@@ -3,6 +3,7 @@ import { MIGRATED_REASON } from '#api/names.ts';
 import { CLAIM_IN_USE } from '#api/storage/disk-use.ts';
 import { stateClaimIn } from '#api/storage/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { findCondition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
 import { actOnDevice } from '#node/domains/hotplug/act-on-device.ts';
@@ -12,6 +13,7 @@ import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 import { START_FAILED, startInstance } from '#node/domains/start-instance.ts';
 import type { DomainActionParts } from '#node/domains/domain-action-parts.ts';
+import { PAUSED_IO_ERROR } from '#node/domains/vmi-report.ts';
 import { writeVmiStatus } from '#node/domains/write-vmi-status.ts';
 import { progressToReport } from '#node/domains/decide-outgoing.ts';
 import { buildPodStatus, type PodView } from '#node/pods/pod-status.ts';
@@ -26,6 +28,9 @@ import { errorMessage } from '#lib/error-message.ts';
 type ActionResult = { readonly changed: true } | { readonly decideAgain?: true; readonly afterMs?: number };
 
 const CHANGED: ActionResult = { changed: true };
+
+/** KubeVirt's reason of the Event. */
+const IO_ERROR_EVENT = 'IOerror';
 
 /** Reasons of failed starts that are tried again and reported in an Event. Other waits are a part of a normal start. */
 const REPORTED_WAITS: ReadonlySet<string> = new Set([START_FAILED, CLAIM_IN_USE]);
@@ -171,8 +176,24 @@ async function reportVmi(
   const progress = progressToReport(world);
   const facts = { domain, inspection, reading, hotplug, agent, progress, node, nowMs: clock.now() };
   const written = await writeVmiStatus(vmi, facts, parts);
-  if (written !== undefined) ownVmis.record(written);
+  if (written !== undefined) {
+    ownVmis.record(written);
+    recordIoError(vmi, written, parts);
+  }
   hotplugNotes.forgetCleared(id);
+}
+
+/** Records an Event if the status newly reports that an error of a disk has paused the guest. */
+function recordIoError(
+  before: Stored<VirtualMachineInstance>,
+  { status }: VirtualMachineInstance,
+  parts: DomainActionParts,
+): void {
+  const paused = findCondition(status?.conditions, 'Paused');
+  if (paused?.reason !== PAUSED_IO_ERROR) return;
+  const { message = '' } = paused;
+  if (findCondition(before.status?.conditions, 'Paused')?.message === message) return;
+  recordWarning(before, parts, { reason: IO_ERROR_EVENT, message });
 }
 
 function recordEvent(

@@ -40,7 +40,8 @@ function describeHolder(holder: string | undefined, namespace: string | undefine
   return `VirtualMachineInstance "${holder.slice(prefix.length)}"`;
 }
 
-function describeVolume(name: string, volume: VmiVolume | undefined): string {
+/** Returns the volume with its claim, if it has one. */
+export function describeVolume(name: string, volume: VmiVolume | undefined): string {
   const claimName = volume && claimNameOf(volume);
   return claimName === undefined ? `volume "${name}"` : `volume "${name}" (PersistentVolumeClaim "${claimName}")`;
 }

@@ -27,7 +27,12 @@ export type DomainState =
    * `ioError`: paused by the hypervisor because a disk could not be written, for example without free space; resume
    * retries. `migration`: paused for the switchover of a migration, or because the guest runs on the target now.
    */
-  | { readonly state: 'paused'; readonly why?: 'ioError' | 'migration' }
+  | {
+      readonly state: 'paused';
+      readonly why?: 'ioError' | 'migration';
+      /** With `ioError`: the disks with errors, if they are known. */
+      readonly failedDisks?: readonly FailedDisk[];
+    }
   /** The guest still runs on the source node (migration.ts). */
   | { readonly state: 'incoming' }
   | {
@@ -35,6 +40,12 @@ export type DomainState =
       readonly how: 'shutdown' | 'destroyed' | 'crashed' | 'migrated';
       readonly message?: string;
     };
+
+/** A disk that could not be read or written while the guest ran. `noSpace`: the storage of its medium is full. */
+export interface FailedDisk {
+  readonly deviceId: string;
+  readonly cause: 'noSpace' | 'failed';
+}
 
 export interface DomainInfo {
   readonly id: string;
