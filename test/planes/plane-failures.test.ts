@@ -120,6 +120,21 @@ test('starts that fail', async (t) => {
     assert.equal((await statusOf(plane, 'refused')).startFailure, undefined);
   });
 
+  await t.test('a damaged image: the VM names the volume, the claim and the damage', async () => {
+    const disk = { deviceId: 'disk-root', is: 'damaged', detail: 'qcow2 header too short' } as const;
+    plane.failStarts('damaged', new HypervisorError('Cannot start domain', { permanent: true, disk }));
+    await plane.apply(aClaim('broken', { storageClassName: 'local' }));
+    await plane.apply(aVmOnClaim('damaged', 'broken', ALWAYS));
+    assert.equal(await plane.summaryOf('damaged'), 'CrashLoopBackOff, no VMI, no guest, 0');
+    const { reason, message } = await conditionOf(plane, 'VirtualMachine', 'damaged', 'Failure');
+    const text =
+      'Cannot start VirtualMachineInstance "damaged": the image of volume "root" (PersistentVolumeClaim "broken") is damaged (qcow2 header too short); restore the claim from a snapshot, or upload the image again into a new claim';
+    assert.deepEqual([reason, message], ['ImageDamaged', `The last start failed: ${text}`]);
+    const events = (await plane.list('Event')).filter((event) => event.reason === 'ImageDamaged');
+    assert.ok(events.length > 0 && events.every((event) => event.message === text));
+    await plane.delete('VirtualMachine', 'damaged');
+  });
+
   await t.test('a start that may succeed later is retried with the same instance', async () => {
     plane.failStarts('busy', new HypervisorError('Cannot start domain: no memory'));
     await plane.apply(aVm('busy', ALWAYS));

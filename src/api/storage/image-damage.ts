@@ -11,6 +11,9 @@ const DAMAGE = [
   /backing file (name|offset)/i,
 ];
 
+/** The reason of an instance with a damaged image. */
+export const IMAGE_DAMAGED = 'ImageDamaged';
+
 /** Advice for users of a damaged image. */
 export const DAMAGE_ADVICE = 'restore the claim from a snapshot, or upload the image again into a new claim';
 

@@ -1,14 +1,13 @@
 /** Describes why a disk of an instance could not be opened: its volume, its claim, and who uses it. Pure. */
-import type { VmiVolume } from '#api/domain/volume.ts';
 import { CLAIM_IN_USE } from '#api/storage/disk-use.ts';
-import { claimNameOf } from '#api/storage/claim-names.ts';
-import { DAMAGE_ADVICE } from '#api/storage/image-damage.ts';
+import { describeVolume } from '#api/storage/describe-volume.ts';
+import { DAMAGE_ADVICE, IMAGE_DAMAGED } from '#api/storage/image-damage.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { DiskProblem, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
 interface DescribedProblem {
-  readonly reason: typeof CLAIM_IN_USE | 'ImageDamaged';
+  readonly reason: typeof CLAIM_IN_USE | typeof IMAGE_DAMAGED;
   readonly message: string;
 }
 
@@ -25,7 +24,7 @@ export function describeDiskProblem(
   const what = describeVolume(name, volume);
   if (is === 'damaged') {
     const message = `Cannot ${subject}: the image of ${what} is damaged (${detail}); ${DAMAGE_ADVICE}`;
-    return { reason: 'ImageDamaged', message };
+    return { reason: IMAGE_DAMAGED, message };
   }
   const user = describeHolder(holder, vmi.metadata.namespace);
   const message = `Cannot ${subject}: ${what} is in use by ${user}; stop it, or use another claim`;
@@ -38,12 +37,6 @@ function describeHolder(holder: string | undefined, namespace: string | undefine
   const prefix = `${namespace}/`;
   if (!holder.startsWith(prefix)) return 'a guest of another namespace';
   return `VirtualMachineInstance "${holder.slice(prefix.length)}"`;
-}
-
-/** Returns the volume with its claim, if it has one. */
-export function describeVolume(name: string, volume: VmiVolume | undefined): string {
-  const claimName = volume && claimNameOf(volume);
-  return claimName === undefined ? `volume "${name}"` : `volume "${name}" (PersistentVolumeClaim "${claimName}")`;
 }
 
 /** Returns the name (namespace/name) of another guest of this node that has the medium open. */

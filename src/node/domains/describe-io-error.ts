@@ -1,7 +1,7 @@
 /** Describes why an error of a disk has paused a guest, and how to continue. Pure. */
+import { describeVolume } from '#api/storage/describe-volume.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { controllerOf } from '#kube/meta.ts';
-import { describeVolume } from '#node/domains/describe-disk-problem.ts';
 import type { FailedDisk } from '#node/hypervisor/hypervisor.ts';
 
 /** Returns the text without a sentence end. `disks` is undefined if the hypervisor has not named them. */
