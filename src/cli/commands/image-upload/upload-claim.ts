@@ -4,6 +4,7 @@ import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import type { LocalImage } from '#cli/commands/image-upload/local-image.ts';
 import { bytesText } from '#lib/terminal/progress-text.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { listCollection } from '#cli/connection/list-collection.ts';
 import { findObject } from '#cli/connection/vm-objects.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';
@@ -27,13 +28,14 @@ export interface UploadClaimOptions {
   readonly noCreate: boolean;
 }
 
-type Api = Pick<ApiConnection, 'get' | 'post' | 'patch' | 'namespace'>;
+type Api = Pick<ApiConnection, 'get' | 'post' | 'patch' | 'remove' | 'namespace'>;
 
 const ACCESS_MODES = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'] as const;
 
-interface UploadClaim {
+export interface UploadClaim {
   readonly name: string;
-  readonly isNew: boolean;
+  /** The uid of the claim if it was created for this upload. */
+  readonly newUid?: string;
   /** True if the claim was already waiting for content. */
   readonly wasAwaitingUpload: boolean;
 }
@@ -46,8 +48,8 @@ export async function prepareClaim(api: Api, options: UploadClaimOptions, image:
     if (noCreate) throw new CommandError(`persistentvolumeclaims "${name}" not found`);
     const claim = buildUploadClaim(options, image);
     await checkStorageClass(api, options.storageClass);
-    await api.post(collectionPath(PERSISTENT_VOLUME_CLAIMS, api.namespace), claim);
-    return { name, isNew: true, wasAwaitingUpload: true };
+    const created = await api.post(collectionPath(PERSISTENT_VOLUME_CLAIMS, api.namespace), claim);
+    return { name, newUid: (created as Stored).metadata.uid, wasAwaitingUpload: true };
   }
   const error = findSizeError(image, capacityOf(found), `PersistentVolumeClaim ${name}`);
   if (error !== undefined) throw new CommandError(error);
@@ -56,7 +58,7 @@ export async function prepareClaim(api: Api, options: UploadClaimOptions, image:
   }
   const wasAwaitingUpload = found.metadata.annotations?.[UPLOAD_ANNOTATION] === 'true';
   if (!wasAwaitingUpload) await annotate(api, name, found.metadata.uid, 'true');
-  return { name, isNew: false, wasAwaitingUpload };
+  return { name, wasAwaitingUpload };
 }
 
 /**
@@ -119,6 +121,16 @@ function capacityOf({ spec, status }: PersistentVolumeClaim): number {
 }
 
 const bytesOf = (quantity: string) => quantityToNumber(parseQuantity(quantity));
+
+/** Deletes the claim that was created for an upload that was refused. Returns an error message if that fails. */
+export async function removeNewClaim(api: Api, name: string, uid: string): Promise<string | undefined> {
+  try {
+    await api.remove(objectPath(PERSISTENT_VOLUME_CLAIMS, { namespace: api.namespace, name }), uid);
+    return undefined;
+  } catch (error) {
+    return isApiError(error, 'NotFound') ? undefined : errorMessage(error);
+  }
+}
 
 /** Allows guests to use the claim. */
 export async function releaseClaim(api: Api, name: string): Promise<void> {

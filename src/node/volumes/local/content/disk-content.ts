@@ -9,6 +9,7 @@ import { DiskStreamInterrupted, type DiskHeader } from '#api/storage/disk-stream
 import { findUnsupportedFormat, HEADER_BYTES } from '#api/storage/image-header.ts';
 import { LOCAL_PROVISIONER } from '#api/names.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
+import { DamagedImageError, Qcow2Image } from '#lib/disk-image/qcow2-image.ts';
 import { bytesText } from '#lib/terminal/progress-text.ts';
 import { DiskRefusedError, type DiskContent } from '#node/volumes/volumes-port.ts';
 import { unpackFile } from '#node/volumes/local/content/copy-image.ts';
@@ -182,18 +183,38 @@ async function unpackUpload(
   {
     await using file = await directory.open(UPLOADED, O_RDONLY);
     const detected = file && (await detectFormat(file, 'the upload'));
-    if (detected?.is !== 'qcow2') throw new Error(`Cannot fill "${directory.path}": the upload was removed meanwhile`);
+    if (file === undefined || detected?.is !== 'qcow2')
+      throw new Error(`Cannot fill "${directory.path}": the upload was removed meanwhile`);
     if (detected.virtualBytes > bytes) {
       throw new Error(
         `Cannot fill "${directory.path}": the disk has ${detected.virtualBytes} bytes; expected at most ${bytes}`,
       );
     }
+    await refuseDamagedImage(file);
     // Created here, because qemu-img would create a file that every user can read.
     await using _ = await createFile(directory, UNPACKED);
   }
   await unpackFile(join(directory.path, UPLOADED), join(directory.path, UNPACKED), host, { signal });
   await directory.unlink(UPLOADED);
   return UNPACKED;
+}
+
+/** Refuses an image that lacks tables or data: qemu-img reads zeros there. */
+async function refuseDamagedImage(file: FileHandle): Promise<void> {
+  const { size } = await file.stat();
+  try {
+    const image = await Qcow2Image.open({
+      size,
+      async read(length, at) {
+        const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, at);
+        return buffer.subarray(0, bytesRead);
+      },
+    });
+    await image?.check();
+  } catch (cause) {
+    if (!(cause instanceof DamagedImageError)) throw cause;
+    throw new Error(`Cannot use the upload: ${cause.message}`, { cause });
+  }
 }
 
 /** Gives the file its owner, size and name, as the next start would. It is raw, like all volumes that we create. */
