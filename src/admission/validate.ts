@@ -3,6 +3,7 @@ import type { EvictionLookup } from '#admission/pod-evictions.ts';
 import type { ProtectionLookup } from '#admission/protected-deletes.ts';
 import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
 import { macAddressesOf } from '#api/identity/mac-address-index.ts';
+import { findFirmwareMismatch } from '#api/storage/boot-firmware.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { accountOf } from '#api/own-accounts.ts';
 import {
@@ -50,7 +51,11 @@ export function reviewVirtualMachine(request: ReviewRequest, lookup: AdmissionLo
   const errors = validateVirtualMachine(vm, { old, configuration, writer });
   return {
     errors,
-    warnings: [...virtualMachineWarnings(vm, { old, configuration }), ...warnAboutDuplicates(vm, lookup)],
+    warnings: [
+      ...virtualMachineWarnings(vm, { old, configuration }),
+      ...warnAboutDuplicates(vm, lookup),
+      ...warnAboutFirmware(vm, old, lookup),
+    ],
   };
 }
 
@@ -130,6 +135,19 @@ function warnAboutDuplicates(vm: VirtualMachine, lookup: DuplicateLookup): strin
       .flatMap((mac) => warnAboutHolders(`MAC address ${mac}`, metadata, lookup.vmsWithMac(mac)))
       .slice(0, MAX_MAC_WARNINGS),
   ];
+}
+
+/** Warns about an image for another firmware, at creation and when a change makes it so. */
+function warnAboutFirmware(
+  vm: VirtualMachine,
+  old: VirtualMachine | undefined,
+  { claimsOfVm }: Pick<AdmissionLookup, 'claimsOfVm'>,
+): string[] {
+  const [now, before] = [vm, old].map((one) => {
+    const spec = one?.spec.template?.spec;
+    return one === undefined || spec?.domain === undefined ? undefined : findFirmwareMismatch(spec, claimsOfVm(one));
+  });
+  return now === undefined || now === before ? [] : [now];
 }
 
 /** Names VMs of the same namespace only: the user may not be allowed to see others. */

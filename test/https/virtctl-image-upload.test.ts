@@ -6,6 +6,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { BOOT_FIRMWARE_ANNOTATION } from '#api/storage/boot-firmware.ts';
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
@@ -181,6 +182,28 @@ suite('virtctl image-upload', () => {
     assert.equal(existsSync(disks.imageOf('mixed')), false);
     assert.deepEqual(readdirSync(disks.directoryOf('mixed')), []);
     await assert.rejects(disks.readClaim('mixed'));
+  });
+
+  test('records the firmware that boots the image, and forgets that of replaced content', async () => {
+    const disk = aPartitionedDisk(2 * MIB);
+    writeFileSync(fileOf('bios.raw'), Buffer.concat([Buffer.from('boot code'), disk.subarray(9)]));
+    disk.writeUInt8(0xef, 446 + 4);
+    writeFileSync(fileOf('efi.raw'), disk);
+    await disks.createVolumeFor('booting');
+    const firmware = async () => (await disks.readClaim('booting')).metadata.annotations?.[BOOT_FIRMWARE_ANNOTATION];
+
+    const first = await upload('booting', 'efi.raw', ...make);
+    assert.match(first.err, /Note: the image has a boot loader for UEFI only; use "virtctl create vm --efi"\.\n$/);
+    assert.equal(await firmware(), 'efi');
+    assert.equal((await upload('booting', 'bios.raw', '--no-create')).code, 1);
+    assert.equal(await firmware(), 'efi', 'the content is still there');
+    assert.match(
+      (await upload('booting', 'bios.raw', '--no-create', '--replace')).err,
+      /for BIOS only; .* without --efi/,
+    );
+    assert.equal(await firmware(), 'bios');
+    assert.doesNotMatch((await upload('booting', 'a.raw', '--no-create', '--replace')).err, /Note/);
+    assert.equal(await firmware(), undefined);
   });
 
   test('uploads a file without any sign of a disk with --force', async () => {

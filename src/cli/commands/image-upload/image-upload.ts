@@ -1,4 +1,5 @@
 /** virtctl image-upload */
+import { encodeBootFirmware, soleBootFirmware } from '#api/storage/boot-firmware.ts';
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import { defineCommand } from '#cli/command.ts';
 import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
@@ -6,6 +7,7 @@ import { integerFlag, switchFlag, textFlag, type FlagValues } from '#lib/command
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { openImage } from '#cli/commands/image-upload/local-image.ts';
 import {
+  completeClaim,
   prepareClaim,
   releaseClaim,
   removeNewClaim,
@@ -16,6 +18,10 @@ import { diskRefusalOf } from '#cli/transfer/disk-transfer.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
 const READY_SECONDS = 300;
+const BOOT_NOTES = {
+  BIOS: 'Note: the image has a boot loader for BIOS only; use "virtctl create vm" without --efi.',
+  UEFI: 'Note: the image has a boot loader for UEFI only; use "virtctl create vm --efi".',
+};
 
 const flags = {
   imagePath: textFlag({ name: 'image-path', help: 'Path to the local VM image.', completes: 'file' }, 'string'),
@@ -96,9 +102,11 @@ export const imageUpload = defineCommand({
     const release = `"kubectl annotate pvc -n ${api.namespace} ${claim.name} ${UPLOAD_ANNOTATION}-"`;
     await explainFailure(
       `${where} has the content of ${imagePath}, but no VM can use it yet; run ${release}: `,
-      releaseClaim(api, claim.name),
+      completeClaim(api, claim.name, image),
     );
     print(`Uploading ${imagePath} completed successfully, sha256 ${sha256}`);
+    const firmware = soleBootFirmware(encodeBootFirmware(image.boot));
+    if (firmware !== undefined) report(BOOT_NOTES[firmware]);
   },
 });
 

@@ -1,4 +1,5 @@
 /** Creates or checks the claim for an upload, and releases it for guests when the upload is complete. */
+import { BOOT_FIRMWARE_ANNOTATION, encodeBootFirmware } from '#api/storage/boot-firmware.ts';
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
@@ -57,7 +58,7 @@ export async function prepareClaim(api: Api, options: UploadClaimOptions, image:
     throw new CommandError(`Cannot upload to PersistentVolumeClaim ${name}: it is being deleted`);
   }
   const wasAwaitingUpload = found.metadata.annotations?.[UPLOAD_ANNOTATION] === 'true';
-  if (!wasAwaitingUpload) await annotate(api, name, found.metadata.uid, 'true');
+  if (!wasAwaitingUpload) await annotate(api, name, { [UPLOAD_ANNOTATION]: 'true' }, found.metadata.uid);
   return { name, wasAwaitingUpload };
 }
 
@@ -132,13 +133,25 @@ export async function removeNewClaim(api: Api, name: string, uid: string): Promi
   }
 }
 
-/** Allows guests to use the claim. */
+/** Allows guests to use the claim, whose content has not changed. */
 export async function releaseClaim(api: Api, name: string): Promise<void> {
-  await annotate(api, name, undefined, null);
+  await annotate(api, name, { [UPLOAD_ANNOTATION]: null });
 }
 
-async function annotate(api: Api, name: string, uid: string | undefined, value: 'true' | null): Promise<void> {
+/** Allows guests to use the claim, and records the firmware that boots its new content. */
+export async function completeClaim(api: Api, name: string, { boot }: LocalImage): Promise<void> {
+  await annotate(api, name, {
+    [UPLOAD_ANNOTATION]: null,
+    [BOOT_FIRMWARE_ANNOTATION]: encodeBootFirmware(boot) ?? null,
+  });
+}
+
+async function annotate(
+  api: Api,
+  name: string,
+  annotations: Readonly<Record<string, string | null>>,
+  uid?: string,
+): Promise<void> {
   const path = objectPath(PERSISTENT_VOLUME_CLAIMS, { namespace: api.namespace, name });
-  const metadata = { ...(uid !== undefined && { uid }), annotations: { [UPLOAD_ANNOTATION]: value } };
-  await api.patch(path, { metadata });
+  await api.patch(path, { metadata: { ...(uid !== undefined && { uid }), annotations } });
 }
