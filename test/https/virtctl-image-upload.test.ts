@@ -348,6 +348,26 @@ suite('virtctl image-upload', () => {
     assert.deepEqual(received, [CONTENT.length], 'only the second upload sent bytes');
   });
 
+  test('counts the data inside a compressed qcow2 before it sends the image', async () => {
+    const received: number[] = [];
+    const [raw, packed] = [fileOf('text.raw'), fileOf('packed.qcow2')];
+    writeFileSync(raw, Buffer.concat([aDisk(512), Buffer.alloc(3 * MIB - 512, 'text')]));
+    execFileSync('qemu-img', ['convert', '-c', '-f', 'raw', '-O', 'qcow2', raw, packed]);
+    writeFileSync(fileOf('packed.qcow2.gz'), gzipSync(readFileSync(packed)));
+    await disks.createVolumeFor('packed');
+    await disks.createVolumeFor('twice');
+    disks.freeBytes = () => 130 * MIB;
+    disks.wrap = counting(received);
+    const before = await upload('packed', 'packed.qcow2', ...make);
+    assert.deepEqual(received, []);
+    const after = await upload('twice', 'packed.qcow2.gz', ...make);
+    [disks.wrap, disks.freeBytes] = [(one) => one, () => 100 * 1024 * MIB];
+    assert.match(before.err, /node "node-1" has 130\.0 MiB of free space there and needs 131\.\d MiB; free space/);
+    assert.match(after.err, /node "node-1" has 130\.0 MiB of free space there and needs 131\.0 MiB; free space/);
+    assert.equal(received.length, 1, 'the tables of a file in gzip are read by the node');
+    assert.deepEqual(readdirSync(disks.directoryOf('twice')), []);
+  });
+
   test('refuses a claim whose storage class does not exist, and names the class', async () => {
     await disks.create(PERSISTENT_VOLUME_CLAIMS, {
       metadata: { namespace: 'default', name: 'lost' },

@@ -44,6 +44,17 @@ interface DamageOptions extends ErrorOptions {
   readonly advice?: string;
 }
 
+/** The parts of a disk that have data: the size of their clusters after decompression. */
+export interface Qcow2Data {
+  readonly plainBytes: number;
+  readonly compressedBytes: number;
+}
+
+/** Returns the space that the disk needs as raw. `allocatedBytes` is the space of the file: zeros may be allocated. */
+export function convertedBytes({ plainBytes, compressedBytes }: Qcow2Data, allocatedBytes: number): number {
+  return compressedBytes + Math.min(plainBytes, allocatedBytes);
+}
+
 /** The disk inside a qcow2 image, as a guest sees it. */
 export class Qcow2Image implements ByteSource {
   readonly size: number;
@@ -84,22 +95,27 @@ export class Qcow2Image implements ByteSource {
     return Buffer.concat(pieces);
   }
 
-  /** Reads all tables. Throws DamagedImageError if a table or data is not in the file. Tables that are not known count as good. */
-  async check(): Promise<void> {
+  /**
+   * Reads all tables and returns the amount of data. Throws DamagedImageError if a table or data is not in the file. Tables
+   * that are not known count as good and without data.
+   */
+  async check(): Promise<Qcow2Data> {
     await this.#checkRefcounts();
     const { clusterBytes, l2Entries, l2EntryBytes } = this.#header;
+    const data = { plainBytes: 0, compressedBytes: 0 };
     for (let part = 0; part * 8 < this.#l1.length; part++) {
       const table = await this.#l2Table(part);
       for (let i = 0; table !== undefined && i < l2Entries; i++) {
         const at = (part * l2Entries + i) * clusterBytes;
         if (at >= this.size) break;
         const entry = table.readBigUInt64BE(i * l2EntryBytes);
-        if (entry === 0n) continue;
-        const { offset, bytes } = this.#dataOf(entry, at) ?? {};
-        if (offset === undefined || bytes === undefined) continue;
-        requireInFile(this.#file, `its data for offset ${at} of the disk`, offset, bytes);
+        const stored = this.#dataOf(entry, at);
+        if (stored === undefined) continue;
+        requireInFile(this.#file, `its data for offset ${at} of the disk`, stored.offset, stored.bytes);
+        data[(entry & COMPRESSED) === 0n ? 'plainBytes' : 'compressedBytes'] += clusterBytes;
       }
     }
+    return data;
   }
 
   async #checkRefcounts(): Promise<void> {
@@ -120,8 +136,9 @@ export class Qcow2Image implements ByteSource {
     }
     const { clusterBytes, hasExtendedL2 } = this.#header;
     const offset = Number(entry & OFFSET_MASK);
-    const isUnused = offset === 0 || hasExtendedL2 || (entry & READS_ZEROS) !== 0n;
-    return isUnused ? undefined : { offset, bytes: Math.min(clusterBytes, this.size - at) };
+    if (offset === 0 || (entry & READS_ZEROS) !== 0n) return undefined;
+    // With subclusters, a part of the cluster may never have been written.
+    return { offset, bytes: hasExtendedL2 ? 0 : Math.min(clusterBytes, this.size - at) };
   }
 
   #compressedData(entry: bigint): { readonly offset: number; readonly bytes: number } {

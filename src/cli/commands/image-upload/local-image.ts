@@ -5,17 +5,15 @@ import { createReadStream, type ReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';
 import type { DiskStreamFormat } from '#api/storage/disk-stream.ts';
-import { findUnsupportedFormat, HEADER_BYTES, readImageHeader } from '#api/storage/image-header.ts';
+import { findUnsupportedFormat } from '#api/storage/image-header.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
-import { describeOtherContent } from '#cli/commands/image-upload/other-content.ts';
+import { checkHeader, inspectImage } from '#cli/commands/image-upload/inspect-image.ts';
 import { fileSize } from '#cli/transfer/local-files.ts';
-import { readBootSupport, type BootSupport } from '#lib/disk-image/boot-support.ts';
+import type { BootSupport } from '#lib/disk-image/boot-support.ts';
 import { beginningOf, type ByteSource } from '#lib/disk-image/byte-source.ts';
-import { findMissingEnd } from '#lib/disk-image/declared-size.ts';
-import { hasDiskSign, SIGNS_BYTES } from '#lib/disk-image/disk-signs.ts';
-import { DamagedImageError, Qcow2Image } from '#lib/disk-image/qcow2-image.ts';
+import { SIGNS_BYTES } from '#lib/disk-image/disk-signs.ts';
+import { convertedBytes } from '#lib/disk-image/qcow2-image.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import { bytesText } from '#lib/terminal/progress-text.ts';
 
 const READ_BYTES = 256 * 1024;
 const ZEROS = Buffer.alloc(READ_BYTES);
@@ -36,6 +34,8 @@ export interface LocalImage {
   readonly virtualSize: number;
   /** The number of bytes that a node stores: all but zeros. Holes of the file count as zeros. */
   readonly dataBytes: number;
+  /** The number of bytes that a node stores after the conversion of a qcow2 image; undefined if it is not known. */
+  readonly convertedBytes?: number;
   readonly compression?: Compression;
   /** The firmware that finds a boot loader in the image; undefined if it is not known. */
   readonly boot?: BootSupport;
@@ -66,73 +66,16 @@ export async function openImage(path: string, { report, force }: OpenOptions): P
   const { size, dataBytes } =
     compression === undefined ? { size: bytes, dataBytes: await allocatedBytes(path, bytes) } : await count(chunks());
   const inspect = (file: ByteSource) => inspectImage(path, file, header.is, force);
-  const boot =
+  const { boot, data } =
     compression === undefined ? await withFile(path, bytes, inspect) : await inspect(beginningOf(prefix, size));
   const virtualSize = header.is === 'qcow2' ? header.virtualBytes : size;
   return {
     ...{ path, format: header.is, size, virtualSize, dataBytes, chunks },
     ...(compression && { compression }),
+    // Of a compressed file, not all tables are known.
+    ...(data && compression === undefined && { convertedBytes: convertedBytes(data, dataBytes) }),
     ...(boot && { boot }),
   };
-}
-
-/** Checks the first bytes of the image after decompression. */
-function checkHeader(path: string, prefix: Buffer, force: boolean) {
-  const foreign = findUnsupportedFormat(prefix);
-  const other = describeOtherContent(prefix);
-  if (foreign !== undefined) {
-    const how = other?.advice ?? `${TO_QCOW2} first`;
-    throw new CommandError(`Cannot upload ${path}: its format is ${foreign}; expected raw or qcow2: ${how}`);
-  }
-  const image = readImageHeader(prefix.subarray(0, HEADER_BYTES));
-  if (image.is === 'refused') {
-    throw new CommandError(`Cannot upload ${path}: ${image.why}; expected a raw or a self-contained qcow2 image`);
-  }
-  if (image.is === 'raw' && !force) refuseWrongFile(path, prefix, other);
-  return image;
-}
-
-const FORCE = 'use --force to upload it anyway';
-
-/** Throws if the file has no sign of a disk. */
-function refuseWrongFile(path: string, prefix: Buffer, other: ReturnType<typeof describeOtherContent>): void {
-  if (other !== undefined) {
-    throw new CommandError(
-      `Cannot upload ${path}: it is ${other.what}, not a disk image; ${other.advice}, or ${FORCE}`,
-    );
-  }
-  if (hasDiskSign(prefix.subarray(0, SIGNS_BYTES))) return;
-  const why = 'it has no partition table, boot sector, file system or ISO 9660 signature';
-  throw new CommandError(`Cannot upload ${path}: ${why}; check that it is a disk image, or ${FORCE}`);
-}
-
-/** Checks that the image is complete, and returns what boots from it. Throws CommandError. */
-async function inspectImage(
-  path: string,
-  file: ByteSource,
-  format: DiskStreamFormat,
-  force: boolean,
-): Promise<BootSupport | undefined> {
-  try {
-    const disk = format === 'raw' ? file : await openQcow2(file);
-    const missing = disk && (await findMissingEnd(disk));
-    if (disk !== undefined && missing !== undefined && !force) {
-      const [is, declared] = [disk.size, missing.bytes].map((bytes) => `${bytes} bytes (${bytesText(bytes)})`);
-      throw new CommandError(
-        `Cannot upload ${path}: it is incomplete: its disk has ${is}, but its ${missing.source} needs ${declared}; download or copy it again, or ${FORCE}`,
-      );
-    }
-    return disk && (await readBootSupport(disk));
-  } catch (cause) {
-    if (!(cause instanceof DamagedImageError)) throw cause;
-    throw new CommandError(`Cannot upload ${path}: ${cause.message}`, { cause });
-  }
-}
-
-async function openQcow2(file: ByteSource): Promise<ByteSource | undefined> {
-  const image = await Qcow2Image.open(file);
-  await image?.check();
-  return image;
 }
 
 async function withFile<T>(path: string, size: number, use: (file: ByteSource) => Promise<T>): Promise<T> {
@@ -145,8 +88,6 @@ async function withFile<T>(path: string, size: number, use: (file: ByteSource) =
     },
   });
 }
-
-const TO_QCOW2 = 'convert it with "qemu-img convert -O qcow2"';
 
 async function* bytesOf(path: string, compression: Compression | undefined): AsyncGenerator<Buffer> {
   if (compression === 'xz') {
