@@ -72,6 +72,8 @@ before(async () => {
   writeFileSync(fileOf('note.txt.gz'), gzipSync('a note about disks\n'));
   writeFileSync(fileOf('noise'), Buffer.alloc(MIB, 0xa5));
   execFileSync('tar', ['-cf', fileOf('disk.tar'), '-C', disks.dir, 'a.raw']);
+  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', fileOf('void.qcow2'), '0']);
+  writeFileSync(fileOf('a.zst.gz'), gzipSync(Buffer.from('28b52ffd00', 'hex')));
   writeFileSync(fileOf('cut.gz'), gzipSync(CONTENT).subarray(0, MIB));
   writeFileSync(fileOf('empty.raw'), '');
 });
@@ -227,6 +229,11 @@ suite('virtctl image-upload', () => {
     'another format': {
       args: ['none', 'a.vmdk', ...make],
       err: /its format is vmdk; .*"qemu-img convert -O qcow2" first/,
+    },
+    'a disk without a size': { args: ['none', 'void.qcow2', ...make], err: /void\.qcow2: its disk is empty\n$/ },
+    'another compression inside gzip': {
+      args: ['none', 'a.zst.gz', ...make],
+      err: /its format is zstd; expected raw or qcow2: decompress it first\n$/,
     },
     'a truncated file': {
       args: ['none', 'cut.gz', ...make],

@@ -11,26 +11,29 @@ import { DamagedImageError, Qcow2Image, type Qcow2Data } from '#lib/disk-image/q
 import { bytesText } from '#lib/terminal/progress-text.ts';
 
 const TO_QCOW2 = 'convert it with "qemu-img convert -O qcow2"';
+const COMPRESSIONS: ReadonlySet<string> = new Set(['gzip', 'xz', 'zstd']);
 const FORCE = 'use --force to upload it anyway';
 
 /** Returns the format. Throws CommandError if it is not supported, or without `force` if the file has no sign of a disk. */
 export function checkHeader(path: string, prefix: Buffer, force: boolean) {
   const foreign = findUnsupportedFormat(prefix);
-  const other = describeOtherContent(prefix);
   if (foreign !== undefined) {
-    const how = other?.advice ?? `${TO_QCOW2} first`;
-    throw new CommandError(`Cannot upload ${path}: its format is ${foreign}; expected raw or qcow2: ${how}`);
+    const how = COMPRESSIONS.has(foreign) ? 'decompress it' : TO_QCOW2;
+    throw new CommandError(`Cannot upload ${path}: its format is ${foreign}; expected raw or qcow2: ${how} first`);
   }
   const image = readImageHeader(prefix.subarray(0, HEADER_BYTES));
   if (image.is === 'refused') {
     throw new CommandError(`Cannot upload ${path}: ${image.why}; expected a raw or a self-contained qcow2 image`);
   }
-  if (image.is === 'raw' && !force) refuseWrongFile(path, prefix, other);
+  if (image.is === 'qcow2' && image.virtualBytes === 0)
+    throw new CommandError(`Cannot upload ${path}: its disk is empty`);
+  if (image.is === 'raw' && !force) refuseWrongFile(path, prefix);
   return image;
 }
 
 /** Throws if the file has no sign of a disk. */
-function refuseWrongFile(path: string, prefix: Buffer, other: ReturnType<typeof describeOtherContent>): void {
+function refuseWrongFile(path: string, prefix: Buffer): void {
+  const other = describeOtherContent(prefix);
   if (other !== undefined) {
     throw new CommandError(
       `Cannot upload ${path}: it is ${other.what}, not a disk image; ${other.advice}, or ${FORCE}`,

@@ -10,7 +10,6 @@ const cases: Record<string, [beginning: Buffer, want: string | undefined]> = {
   'a tar archive': [at(257, 'ustar'), 'a tar archive'],
   'an OVA': [file(`vm.OVF${'\0'.repeat(251)}ustar`), 'an OVA'],
   bzip2: [at(0, 'BZh9'), 'compressed with bzip2'],
-  zstd: [at(0, '\x28\xb5\x2f\xfd'), 'compressed with zstd'],
   'a web page': [file('\n<!doctype HTML>\n<p>gone'), 'a web page'],
   'the checksums of GNU': [file(`${'a'.repeat(64)} *disk.qcow2\n`), 'a list of checksums or a signature'],
   'the checksums of BSD': [
