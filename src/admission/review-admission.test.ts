@@ -23,6 +23,7 @@ const LOOKUP: AdmissionLookup = {
   vmsWithMac: () => [],
   restoresOf: () => [],
   protectedVms: async () => [],
+  nodes: () => [],
   vmsOfClaim: () => [],
   claimsOfVm: () => [],
   pod: async () => undefined,

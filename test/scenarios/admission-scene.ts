@@ -94,6 +94,7 @@ function lookupOf(plane: OperatorPlane | undefined): AdmissionLookup {
         .filter(({ metadata, spec }) => metadata.namespace === namespace && spec.target.name === vmName)
         .filter((restore) => !isRestoreFinished(restore))
         .map(({ metadata: { name } }) => ({ name })),
+    nodes: () => [],
     vmsOfClaim: () => [],
     claimsOfVm: () => [],
     async protectedVms(query) {
