@@ -21,7 +21,7 @@ const LOOKUP: AdmissionLookup = {
   configuration: () => CONFIGURATION,
   vmsWithUuid: () => [],
   vmsWithMac: () => [],
-  restoresOf: () => [],
+  restoresOf: () => Promise.resolve([]),
   protectedVms: async () => [],
   nodes: () => [],
   vmsOfClaim: () => [],
@@ -360,7 +360,7 @@ test('a change of the chipset is allowed with a warning', async () => {
 test('a restore is refused while another restore of its target is unfinished', async () => {
   const path = '/validate-virtualmachinerestores';
   const lookup = (name: string): Partial<AdmissionLookup> => ({
-    restoresOf: (namespace, vm) => (namespace === 'golden' && vm === 'db' ? [{ name }] : []),
+    restoresOf: (namespace, vm) => Promise.resolve(namespace === 'golden' && vm === 'db' ? [{ name }] : []),
   });
   const { allowed, status } = await ask({ path, object: aRestore(), lookup: lookup('r0') });
   assert.equal(allowed, false);

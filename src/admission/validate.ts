@@ -33,8 +33,8 @@ export interface AdmissionLookup extends ProtectionLookup, EvictionLookup {
   vmsWithMac(mac: string): readonly ValueHolder[];
   /** Returns the nodes, from a cache: the result is only for warnings. */
   nodes(): readonly Node[];
-  /** Returns the unfinished VirtualMachineRestores of the VM. */
-  restoresOf(namespace: string, vmName: string): readonly { readonly name: string }[];
+  /** Returns the unfinished VirtualMachineRestores of the VM. Each is confirmed by the API, because one refuses others. */
+  restoresOf(namespace: string, vmName: string): Promise<readonly { readonly name: string }[]>;
   /** Returns the unfinished migrations of the instance, read from the API. */
   activeMigrationsOf(namespace: string, vmiName: string): Promise<readonly Stored<VirtualMachineInstanceMigration>[]>;
 }
@@ -71,11 +71,14 @@ export function reviewVirtualMachineSnapshot(request: ReviewRequest): AdmissionD
   return snapshot === undefined ? {} : { errors: validateVirtualMachineSnapshot(snapshot, { old }) };
 }
 
-export function reviewVirtualMachineRestore(request: ReviewRequest, lookup: AdmissionLookup): AdmissionDecision {
+export async function reviewVirtualMachineRestore(
+  request: ReviewRequest,
+  lookup: AdmissionLookup,
+): Promise<AdmissionDecision> {
   const { object: restore, old } = writtenObjects<VirtualMachineRestore>(request);
   if (restore === undefined) return {};
   const { metadata, spec } = restore;
-  const unfinished = old === undefined ? lookup.restoresOf(metadata.namespace ?? '', spec.target.name) : [];
+  const unfinished = old === undefined ? await lookup.restoresOf(metadata.namespace ?? '', spec.target.name) : [];
   return { errors: validateVirtualMachineRestore(restore, { old, unfinished }) };
 }
 
