@@ -1,11 +1,11 @@
 /** Creates or checks the claim for an upload, and releases it for guests when the upload is complete. */
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
 import type { LocalImage } from '#cli/commands/image-upload/local-image.ts';
 import { bytesText } from '#lib/terminal/progress-text.ts';
 import { listCollection } from '#cli/connection/list-collection.ts';
-import { findObject } from '#cli/connection/vm-objects.ts';
+import { findObject, readObject } from '#cli/connection/vm-objects.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';
 import { isApiError } from '#kube/api-error.ts';
 import {
@@ -41,9 +41,12 @@ interface UploadClaim {
 /** Creates the claim, or marks an existing one as waiting for content. Throws CommandError and changes nothing then. */
 export async function prepareClaim(api: Api, options: UploadClaimOptions, image: LocalImage): Promise<UploadClaim> {
   const { name, noCreate } = options;
-  const found = await findObject(api, PERSISTENT_VOLUME_CLAIMS, name);
+  const find = noCreate ? readObject<PersistentVolumeClaim> : findObject<PersistentVolumeClaim>;
+  const found = await explainFailure(
+    `Cannot upload to PersistentVolumeClaim ${name}: `,
+    find(api, PERSISTENT_VOLUME_CLAIMS, name),
+  );
   if (found === undefined) {
-    if (noCreate) throw new CommandError(`persistentvolumeclaims "${name}" not found`);
     const claim = buildUploadClaim(options, image);
     await checkStorageClass(api, options.storageClass);
     await api.post(collectionPath(PERSISTENT_VOLUME_CLAIMS, api.namespace), claim);
