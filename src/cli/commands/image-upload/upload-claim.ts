@@ -1,7 +1,7 @@
 /** Creates or checks the claim for an upload, and releases it for guests when the upload is complete. */
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure, UsageError } from '#lib/command-line/command-error.ts';
 import type { LocalImage } from '#cli/commands/image-upload/local-image.ts';
 import { bytesText } from '#lib/terminal/progress-text.ts';
 import { listCollection } from '#cli/connection/list-collection.ts';
@@ -90,11 +90,11 @@ export function buildUploadClaim(options: UploadClaimOptions, image: LocalImage)
   const { name, size, storageClass, accessMode = 'ReadWriteOnce', volumeMode } = options;
   if (size === undefined) throw new CommandError('when creating a resource, the size must be specified');
   if (findQuantityError(size) !== undefined || bytesOf(size) <= 0) {
-    throw new CommandError(`invalid size ${JSON.stringify(size)}: expected a quantity like 10Gi or 500Mi`);
+    throw new UsageError(`invalid size ${JSON.stringify(size)}: expected a quantity like 10Gi or 500Mi`);
   }
   const mode = ACCESS_MODES.find((one) => one === accessMode);
   if (mode === undefined) {
-    throw new CommandError(`invalid access mode ${JSON.stringify(accessMode)}: expected ${ACCESS_MODES.join(', ')}`);
+    throw new UsageError(`invalid access mode ${JSON.stringify(accessMode)}: expected ${ACCESS_MODES.join(', ')}`);
   }
   const error = findSizeError(image, bytesOf(size), `--size=${size}`);
   if (error !== undefined) throw new CommandError(error);
