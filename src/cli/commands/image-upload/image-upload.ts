@@ -2,7 +2,7 @@
 import { encodeBootFirmware, soleBootFirmware } from '#api/storage/boot-firmware.ts';
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import { defineCommand } from '#cli/command.ts';
-import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure, UsageError } from '#lib/command-line/command-error.ts';
 import { integerFlag, switchFlag, textFlag, type FlagValues } from '#lib/command-line/flag.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { openImage } from '#cli/commands/image-upload/local-image.ts';
@@ -124,15 +124,15 @@ async function undoClaim(api: ApiConnection, { name, newUid, wasAwaitingUpload }
   return '';
 }
 
-/** Returns the requested upload. Throws CommandError. */
+/** Returns the requested upload. Throws UsageError. */
 function parseUploadArguments(args: readonly string[], given: Flags) {
   const { imagePath, storageClass, accessMode, noCreate, pvcName } = given;
   if (given.archive !== undefined) {
-    throw new CommandError('--archive-path is not supported: a PersistentVolumeClaim holds one disk; use --image-path');
+    throw new UsageError('--archive-path is not supported: a PersistentVolumeClaim holds one disk; use --image-path');
   }
-  if (imagePath === undefined) throw new CommandError('required flag(s) "image-path" not set');
+  if (imagePath === undefined) throw new UsageError('required flag(s) "image-path" not set');
   if (given.size !== undefined && given.pvcSize !== undefined && given.size !== given.pvcSize) {
-    throw new CommandError('--pvc-size deprecated, use --size');
+    throw new UsageError('--pvc-size deprecated, use --size');
   }
   const [kind, name] = parseTargetArguments(args, pvcName);
   const notes = [
@@ -151,21 +151,21 @@ function parseTargetArguments(
   pvcName: string | undefined,
 ): [kind: 'pvc' | 'dv', name: string] {
   if (pvcName !== undefined) {
-    if (args.length > 0) throw new CommandError('cannot use --pvc-name and args');
+    if (args.length > 0) throw new UsageError('cannot use --pvc-name and args');
     return ['pvc', pvcName];
   }
   const [kind = '', name] = args;
-  if (name === undefined) throw new CommandError('expecting two args');
+  if (name === undefined) throw new UsageError('expected pvc and the name of a PersistentVolumeClaim');
   const known = kind.toLowerCase();
   if (known === 'pvc' || known === 'dv') return [known, name];
-  throw new CommandError(`invalid resource type ${kind}; expected pvc or dv`);
+  throw new UsageError(`invalid resource type ${kind}; expected pvc or dv`);
 }
 
 function volumeModeOf({ volumeMode, blockVolume }: Flags): 'Block' | 'Filesystem' | undefined {
   if (volumeMode === undefined) return blockVolume ? 'Block' : undefined;
   const mode = ({ block: 'Block', filesystem: 'Filesystem' } as const)[volumeMode.toLowerCase()];
   if (mode === undefined || (blockVolume && mode !== 'Block')) {
-    throw new CommandError(`Invalid volume mode ${JSON.stringify(volumeMode)}: expected block or filesystem`);
+    throw new UsageError(`Invalid volume mode ${JSON.stringify(volumeMode)}: expected block or filesystem`);
   }
   return mode;
 }

@@ -2,12 +2,12 @@
 import { BOOT_FIRMWARE_ANNOTATION, encodeBootFirmware } from '#api/storage/boot-firmware.ts';
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure, UsageError } from '#lib/command-line/command-error.ts';
 import type { LocalImage } from '#cli/commands/image-upload/local-image.ts';
 import { bytesText } from '#lib/terminal/progress-text.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import { listCollection } from '#cli/connection/list-collection.ts';
-import { findObject } from '#cli/connection/vm-objects.ts';
+import { findObject, readObject } from '#cli/connection/vm-objects.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';
 import { isApiError } from '#kube/api-error.ts';
 import {
@@ -44,9 +44,12 @@ export interface UploadClaim {
 /** Creates the claim, or marks an existing one as waiting for content. Throws CommandError and changes nothing then. */
 export async function prepareClaim(api: Api, options: UploadClaimOptions, image: LocalImage): Promise<UploadClaim> {
   const { name, noCreate } = options;
-  const found = await findObject(api, PERSISTENT_VOLUME_CLAIMS, name);
+  const find = noCreate ? readObject<PersistentVolumeClaim> : findObject<PersistentVolumeClaim>;
+  const found = await explainFailure(
+    `Cannot upload to PersistentVolumeClaim ${name}: `,
+    find(api, PERSISTENT_VOLUME_CLAIMS, name),
+  );
   if (found === undefined) {
-    if (noCreate) throw new CommandError(`persistentvolumeclaims "${name}" not found`);
     const claim = buildUploadClaim(options, image);
     await checkStorageClass(api, options.storageClass);
     const created = await api.post(collectionPath(PERSISTENT_VOLUME_CLAIMS, api.namespace), claim);
@@ -90,11 +93,11 @@ export function buildUploadClaim(options: UploadClaimOptions, image: LocalImage)
   const { name, size, storageClass, accessMode = 'ReadWriteOnce', volumeMode } = options;
   if (size === undefined) throw new CommandError('when creating a resource, the size must be specified');
   if (findQuantityError(size) !== undefined || bytesOf(size) <= 0) {
-    throw new CommandError(`invalid size ${JSON.stringify(size)}: expected a quantity like 10Gi or 500Mi`);
+    throw new UsageError(`invalid size ${JSON.stringify(size)}: expected a quantity like 10Gi or 500Mi`);
   }
   const mode = ACCESS_MODES.find((one) => one === accessMode);
   if (mode === undefined) {
-    throw new CommandError(`invalid access mode ${JSON.stringify(accessMode)}: expected ${ACCESS_MODES.join(', ')}`);
+    throw new UsageError(`invalid access mode ${JSON.stringify(accessMode)}: expected ${ACCESS_MODES.join(', ')}`);
   }
   const error = findSizeError(image, bytesOf(size), `--size=${size}`);
   if (error !== undefined) throw new CommandError(error);
