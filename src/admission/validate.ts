@@ -4,6 +4,7 @@ import type { ProtectionLookup } from '#admission/protected-deletes.ts';
 import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
 import { warnAboutSharedClaims } from '#admission/shared-claims.ts';
 import { macAddressesOf } from '#api/identity/mac-address-index.ts';
+import { findFirmwareMismatch } from '#api/storage/boot-firmware.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { describeUnofferedType } from '#api/machine-types/offered-types.ts';
 import { accountOf } from '#api/own-accounts.ts';
@@ -32,8 +33,8 @@ export interface AdmissionLookup extends ProtectionLookup, EvictionLookup {
   vmsWithMac(mac: string): readonly ValueHolder[];
   /** Returns the nodes, from a cache: the result is only for warnings. */
   nodes(): readonly Node[];
-  /** Returns the unfinished VirtualMachineRestores of the VM. */
-  restoresOf(namespace: string, vmName: string): readonly { readonly name: string }[];
+  /** Returns the unfinished VirtualMachineRestores of the VM. Each is confirmed by the API, because one refuses others. */
+  restoresOf(namespace: string, vmName: string): Promise<readonly { readonly name: string }[]>;
   /** Returns the unfinished migrations of the instance, read from the API. */
   activeMigrationsOf(namespace: string, vmiName: string): Promise<readonly Stored<VirtualMachineInstanceMigration>[]>;
 }
@@ -58,6 +59,7 @@ export function reviewVirtualMachine(request: ReviewRequest, lookup: AdmissionLo
     warnings: [
       ...virtualMachineWarnings(vm, { old, configuration }),
       ...warnAboutDuplicates(vm, lookup),
+      ...warnAboutFirmware(vm, old, lookup),
       ...warnAboutSharedClaims(vm, lookup),
       ...warnAboutMachineType(vm, lookup),
     ],
@@ -69,11 +71,14 @@ export function reviewVirtualMachineSnapshot(request: ReviewRequest): AdmissionD
   return snapshot === undefined ? {} : { errors: validateVirtualMachineSnapshot(snapshot, { old }) };
 }
 
-export function reviewVirtualMachineRestore(request: ReviewRequest, lookup: AdmissionLookup): AdmissionDecision {
+export async function reviewVirtualMachineRestore(
+  request: ReviewRequest,
+  lookup: AdmissionLookup,
+): Promise<AdmissionDecision> {
   const { object: restore, old } = writtenObjects<VirtualMachineRestore>(request);
   if (restore === undefined) return {};
   const { metadata, spec } = restore;
-  const unfinished = old === undefined ? lookup.restoresOf(metadata.namespace ?? '', spec.target.name) : [];
+  const unfinished = old === undefined ? await lookup.restoresOf(metadata.namespace ?? '', spec.target.name) : [];
   return { errors: validateVirtualMachineRestore(restore, { old, unfinished }) };
 }
 
@@ -140,6 +145,19 @@ function warnAboutDuplicates(vm: VirtualMachine, lookup: DuplicateLookup): strin
       .flatMap((mac) => warnAboutHolders(`MAC address ${mac}`, metadata, lookup.vmsWithMac(mac)))
       .slice(0, MAX_MAC_WARNINGS),
   ];
+}
+
+/** Warns about an image for another firmware, at creation and when a change makes it so. */
+function warnAboutFirmware(
+  vm: VirtualMachine,
+  old: VirtualMachine | undefined,
+  { claimsOfVm }: Pick<AdmissionLookup, 'claimsOfVm'>,
+): string[] {
+  const [now, before] = [vm, old].map((one) => {
+    const spec = one?.spec.template?.spec;
+    return one === undefined || spec?.domain === undefined ? undefined : findFirmwareMismatch(spec, claimsOfVm(one));
+  });
+  return now === undefined || now === before ? [] : [now];
 }
 
 /** Warns about a type that no node offers. It is allowed: a node that offers it may join. */
