@@ -23,6 +23,7 @@ const LOOKUP: AdmissionLookup = {
   vmsWithMac: () => [],
   restoresOf: () => Promise.resolve([]),
   protectedVms: async () => [],
+  nodes: () => [],
   vmsOfClaim: () => [],
   claimsOfVm: () => [],
   pod: async () => undefined,
@@ -277,6 +278,27 @@ for (const [name, { same, macs = ['02-00-00-00-0D-01'], want }] of Object.entrie
     const object = aVm(withMacs(...macs));
     const { warnings } = await ask({ path: '/validate-virtualmachines', object, operation: 'CREATE', lookup });
     assert.deepEqual(warnings, want);
+  });
+}
+
+const efiImage = [
+  { metadata: { name: 'root', annotations: { 'selfsame.io/boot-firmware': 'efi' } } },
+] as unknown as ReturnType<AdmissionLookup['claimsOfVm']>;
+const withFirmware = (firmware: object = {}) => aVm({ spec: { template: { spec: { domain: { firmware } } } } });
+const EFI_ONLY = { bootloader: { efi: { secureBoot: false } } };
+const firmwareChanges: Record<string, { object: object; oldObject?: object; want: number }> = {
+  'at creation': { object: withFirmware(), want: 1 },
+  'that fits, at creation': { object: withFirmware(EFI_ONLY), want: 0 },
+  'after a change of the firmware': { object: withFirmware(), oldObject: withFirmware(EFI_ONLY), want: 1 },
+  'that was there before': { object: withFirmware(), oldObject: withFirmware(), want: 0 },
+};
+for (const [title, { want, ...review }] of Object.entries(firmwareChanges)) {
+  test(`a VM gets ${want === 0 ? 'no' : 'a'} warning about an image for UEFI ${title}`, async () => {
+    const operation = review.oldObject === undefined ? 'CREATE' : 'UPDATE';
+    const lookup = { claimsOfVm: () => efiImage };
+    const { allowed, warnings = [] } = await ask({ path: '/validate-virtualmachines', ...review, operation, lookup });
+    assert.ok(allowed);
+    assert.equal(warnings.filter((text) => text.startsWith('the VM boots with BIOS, but the image of')).length, want);
   });
 }
 

@@ -96,6 +96,7 @@ function lookupOf(plane: OperatorPlane | undefined): AdmissionLookup {
           .filter((restore) => !isRestoreFinished(restore))
           .map(({ metadata: { name } }) => ({ name })),
       ),
+    nodes: () => [],
     vmsOfClaim: () => [],
     claimsOfVm: () => [],
     async protectedVms(query) {

@@ -3,6 +3,7 @@ import { templateSpec, VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { adoptInstance } from '#controllers/vm/adopt-instance.ts';
 import { releaseInstance, removeVm, stopInstance } from '#controllers/vm/delete.ts';
 import { claimDeletionEvents } from '#controllers/vm/deleted-claims.ts';
+import { firmwareMismatchEvents } from '#controllers/vm/firmware-mismatch.ts';
 import { planHotplug, hotplugFailure } from '#controllers/vm/hotplug/hotplug.ts';
 import { addRecordFinalizer, releaseRecord } from '#controllers/vm/identity/record-finalizer.ts';
 import { adoptRecord, ownRecord, recordIdentity } from '#controllers/vm/identity/identity.ts';
@@ -45,11 +46,16 @@ const rules: readonly Rule[] = [
   startWanted,
 ];
 
-/** Returns the plan. Events about protection, the record and deleted claims accompany the status that shows the change. */
+/** Returns the plan. Events about changes that the status shows accompany that status. */
 export function decideVm(world: VmWorld): Plan {
   const plan = decide(world);
   if (plan.status === undefined) return plan;
-  const events = [...protectionEvents(world), ...lossEvents(world), ...claimDeletionEvents(world)];
+  const events = [
+    ...protectionEvents(world),
+    ...lossEvents(world),
+    ...claimDeletionEvents(world),
+    ...firmwareMismatchEvents(world),
+  ];
   return { ...plan, events: [...(plan.events ?? []), ...events] };
 }
 

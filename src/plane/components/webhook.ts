@@ -30,7 +30,7 @@ import { isFinalPhase, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { getIfExists } from '#client/get-if-exists.ts';
 import { listAll } from '#client/paged-list.ts';
-import { PERSISTENT_VOLUME_CLAIMS, PODS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import { NODES, PERSISTENT_VOLUME_CLAIMS, PODS, type Node, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import { labelValueErrors } from '#kube/names.ts';
 
@@ -40,6 +40,7 @@ export interface WebhookCaches {
   readonly vms: Informer<VirtualMachine>;
   readonly restores: Informer<VirtualMachineRestore>;
   readonly claims: Informer<PersistentVolumeClaim>;
+  readonly nodes: Informer<Node>;
 }
 
 /** Creates the caches. Must be called after our kinds are served. */
@@ -56,7 +57,7 @@ export function createWebhookCaches(informer: SharedInformers['of']): WebhookCac
   vms.addIndex(BY_MAC_ADDRESS, macAddressesOf);
   vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
   restores.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore);
-  return { kubevirts, vms, restores, claims: informer(PERSISTENT_VOLUME_CLAIMS) };
+  return { kubevirts, vms, restores, claims: informer(PERSISTENT_VOLUME_CLAIMS), nodes: informer(NODES) };
 }
 
 /** Returns the VMs with the claim as a disk, and the VM that controls it. */
@@ -97,6 +98,7 @@ export function createWebhook({ client, caches, clock }: WebhookOptions): Webhoo
         name: metadata.name,
       })),
     restoresOf: createRestoreLookup(client, () => caches.now?.restores),
+    nodes: () => caches.now?.nodes.list() ?? [],
     vmsOfClaim: (claim) => (caches.now === undefined ? [] : findVmsOfClaim(caches.now.vms, claim)),
     claimsOfVm: ({ metadata: { namespace }, spec }) =>
       claimNamesOf(spec.template.spec ?? {}).flatMap(
