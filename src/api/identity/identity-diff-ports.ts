@@ -7,7 +7,7 @@ import { allocate, type PlaceKind, type PlaceRequest } from '#api/devices/alloca
 import { chipsetOf, type Chipset } from '#api/devices/chipset.ts';
 import { formatAddress } from '#api/devices/device-address.ts';
 import { isFixedDeviceId } from '#api/devices/fixed-devices.ts';
-import { rowsFor } from '#api/devices/known-devices.ts';
+import { byClaim, isGone, isUnplugged, rowsFor } from '#api/devices/known-devices.ts';
 import { isRootPort, type LearnedDevice } from '#api/devices/learned-device.ts';
 import { formatPciAddress, parsePciAddress, pciAddressFromMap } from '#api/devices/pci-address.ts';
 import { behindPort, countPorts, MAX_PORTS, portOf, rootPortAddress, rootPortId } from '#api/devices/root-ports.ts';
@@ -74,9 +74,15 @@ function predictPorts(next: VmiSpec, rows: readonly LearnedDevice[], chipset: Ch
   const kept = rows.filter((row) => isKept(row, devices) && portOfRow(row) !== undefined);
   const all = [...requests, ...kept.map(({ id }) => ({ id, field: id, choices: [] }))];
   const reserved = devices.flatMap(({ pin }) => portAt(pin) ?? []);
-  const { places } = allocate(all, recordedPorts(rows, new Set(all.map(({ id }) => id))), PORTS, reserved);
+  const unplugged = rows.filter(isUnplugged).flatMap((row) => portOfRow(row) ?? []);
+  const { places } = allocate(
+    all,
+    recordedPorts(rows, new Set(all.map(({ id }) => id)), new Set(reserved)),
+    PORTS,
+    reserved,
+  );
   return {
-    count: countPorts(new Set([...places.values(), ...reserved]), rows.filter(isRootPort).length),
+    count: countPorts(new Set([...places.values(), ...reserved, ...unplugged]), rows.filter(isRootPort).length),
     users: [...places].map(([id, port]) => ({ id, port })),
   };
 }
@@ -95,17 +101,22 @@ function isKept(row: LearnedDevice, devices: readonly NextDevice[]): boolean {
 
 /**
  * Returns the recorded ports by device id. `present` are the ids of the devices of the next start. A device that
- * returns does not get its port back if another device has it meanwhile.
+ * returns does not get its port back if it belongs to another device meanwhile, or if the spec names it (`reserved`).
  */
-function recordedPorts(rows: readonly LearnedDevice[], present: ReadonlySet<string>): ReadonlyMap<string, number> {
+function recordedPorts(
+  rows: readonly LearnedDevice[],
+  present: ReadonlySet<string>,
+  reserved: ReadonlySet<number>,
+): ReadonlyMap<string, number> {
   const recorded = new Map<string, number>();
   const occupied = new Set<number>();
-  const isUnplugged = ({ plugged }: LearnedDevice) => plugged === false;
-  for (const row of [...rows.filter((each) => !isUnplugged(each)), ...rows.filter(isUnplugged)]) {
+  for (const row of byClaim(rows)) {
     const port = portOfRow(row);
-    if (port === undefined || (present.has(row.id) && isUnplugged(row) && occupied.has(port))) continue;
+    if (port === undefined) continue;
+    const isTaken = occupied.has(port) || (isGone(row) && reserved.has(port));
+    if (present.has(row.id) && isTaken && (row.plugged === false || isGone(row))) continue;
     recorded.set(row.id, port);
-    if (present.has(row.id)) occupied.add(port);
+    if (present.has(row.id) || isUnplugged(row)) occupied.add(port);
   }
   return recorded;
 }
