@@ -382,10 +382,10 @@ suite('virtctl with disks', () => {
   });
 
   const refused: Record<string, { content: string; err: RegExp }> = {
-    'a file that is not an OVF': { content: 'hello', err: /^Cannot import .*bad\.ovf:\n {2}\S/ },
+    'a file that is not an OVF': { content: 'hello', err: /^error: Cannot import .*bad\.ovf:\n {2}\S/ },
     'a file with entities': {
       content: '<!DOCTYPE a [<!ENTITY b "c">]><Envelope>&b;</Envelope>',
-      err: /^Cannot import .*bad\.ovf:\n {2}.*DOCTYPE/i,
+      err: /^error: Cannot import .*bad\.ovf:\n {2}.*DOCTYPE/i,
     },
   };
   for (const [title, { content, err }] of Object.entries(refused)) {

@@ -19,6 +19,8 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 const PORTS: PlaceKind = { noun: 'PCI port', print: (port) => formatPciAddress(behindPort(port)) };
 const ALL_PORTS = Array.from({ length: MAX_PORTS }, (_, port) => port);
 const KIND = 'pcie-root-port';
+/** Many formats list no ports. The guest may have had some, but at other addresses than here. */
+const IMPORT_WITHOUT_PORTS = 'the import lists no root ports; a q35 guest gets them at its first start here';
 
 /** Types that only the template decides; rows of other types are passed back to the guest. */
 const TEMPLATE_TYPES: ReadonlySet<string> = new Set(['disk', 'interface', 'rng', 'balloon']);
@@ -26,15 +28,14 @@ const TEMPLATE_TYPES: ReadonlySet<string> = new Set(['disk', 'interface', 'rng',
 export function portDifferences(next: VmiSpec, { known, isImported }: LastSeen, machine: string): Difference[] {
   const chipset = chipsetOf(machine);
   const recorded = known.devices.filter(isRootPort);
-  // Imports may omit ports: the guest had them all the same.
-  if (known.devices.length === 0 || chipset === undefined || (isImported && recorded.length === 0)) return [];
+  if (known.devices.length === 0 || chipset === undefined) return [];
   const isOtherChipset = (chipsetOf(known.machine) ?? chipset) !== chipset;
   if (chipset !== 'q35') return isOtherChipset ? recorded.map(removedPort) : [];
   const rows = rowsFor(known, chipset);
   const before = new Set(rows.filter(isRootPort).map(({ id }) => id));
   const { count, users } = predictPorts(next, rows, chipset);
   const needy = users.filter(({ port }) => port >= before.size).map(({ id }) => id);
-  const why = portReason(needy, isOtherChipset);
+  const why = isImported && recorded.length === 0 ? IMPORT_WITHOUT_PORTS : portReason(needy, isOtherChipset);
   return ALL_PORTS.slice(0, count)
     .filter((port) => !before.has(rootPortId(port)))
     .map((port) => addedPort(port, why));

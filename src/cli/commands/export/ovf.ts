@@ -2,7 +2,7 @@
 import { defineCommand } from '#cli/command.ts';
 import { exportMachine, includeCloudInitSecrets } from '#cli/transfer/export-machine.ts';
 import { exportOva } from '#cli/transfer/export-ova.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { UsageError } from '#lib/command-line/command-error.ts';
 import { choiceFlag, switchFlag, textFlag } from '#lib/command-line/flag.ts';
 import { writeLocalFile } from '#cli/transfer/local-files.ts';
 import type { MachineDescription } from '#formats/machine.ts';
@@ -49,7 +49,7 @@ export const exportOvf = defineCommand({
   args: 1,
   async run({ args: [name = ''], flags, connect, report, status, terminal }) {
     const { output = '-', ova, diskFormat, secrets, force } = flags;
-    if (ova !== undefined && output !== '-') throw new CommandError('--output and --ova cannot be combined');
+    if (ova !== undefined && output !== '-') throw new UsageError('--output and --ova cannot be combined');
     const api = await connect();
     const described = (await exportMachine(api, name, report)).machine;
     const machine = secrets ? await includeCloudInitSecrets(api, described) : described;

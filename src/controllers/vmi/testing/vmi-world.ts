@@ -73,5 +73,14 @@ export function aVolume(name: string, annotations: Record<string, string> = {}):
 /** Returns a world in which all claims of the instance exist, unless `claims` is given. */
 export function aWorld({ vmi = aVmi(), ...more }: Partial<VmiWorld> = {}): VmiWorld {
   const claims = new Map<string, ClaimView>(claimNamesOf(vmi.spec).map((name) => [name, { claim: aClaim(name) }]));
-  return { vmi, claims, otherPods: [], isMigrationActive: false, isNodeReachable: true, now: NOW, ...more };
+  return {
+    vmi,
+    claims,
+    heldClaims: [],
+    otherPods: [],
+    isMigrationActive: false,
+    isNodeReachable: true,
+    now: NOW,
+    ...more,
+  };
 }

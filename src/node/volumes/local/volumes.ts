@@ -7,6 +7,7 @@ import { posix } from 'node:path';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import { hasGeneratedContent } from '#api/storage/generated-content.ts';
 import { isPlugged } from '#api/devices/disk-bus.ts';
+import { describeVolume } from '#api/storage/describe-volume.ts';
 import { STATE_POD_VOLUME } from '#api/storage/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
@@ -164,14 +165,19 @@ async function prepareAll(
     signal?.throwIfAborted();
     const context = { host, transfers, hasEnded, incoming };
     const prepared = await prepareOne(volume, vmi, lookups, context).catch((error: unknown) =>
-      refuseSystemError(volume.name, error, log),
+      refuseSystemError(describeVolume(volume.name, volume), error, log),
     );
     if (prepared.is === 'ready') ready.set(volume.name, prepared.volume);
     else if (prepared.isMissing === true && optional.has(volume.name)) {
       missing.push({ name: volume.name, message: prepared.message });
-    } else return { is: prepared.is, reason: prepared.reason, message: prepared.message };
+    } else return { is: prepared.is, reason: prepared.reason, message: nameVolume(prepared, volume) };
   }
   return { is: 'ready', volumes: ready, ...(missing.length === 0 ? {} : { missing }) };
+}
+
+/** Returns the message of a refusal, with the volume if it is about an image, whose path says little to users. */
+function nameVolume({ reason, message }: VolumeRefusal, volume: VmiVolume): string {
+  return reason.startsWith('Image') ? `Cannot prepare ${describeVolume(volume.name, volume)}: ${message}` : message;
 }
 
 /** Returns the volumes of which all disks are optional. */
@@ -289,7 +295,7 @@ async function prepareStateClaim(
   const prepared =
     found.is === 'bound'
       ? await prepareState(found.volume, { domainId, hasEnded }, host).catch((error: unknown) =>
-          refuseSystemError(STATE_POD_VOLUME, error, log),
+          refuseSystemError(`volume "${STATE_POD_VOLUME}"`, error, log),
         )
       : found;
   if (prepared.is === 'ready') return prepared;
@@ -309,9 +315,10 @@ async function findUsableVolume(
 }
 
 /** Converts system errors and failed programs to a refusal that is retried. Bugs and errors of the API are thrown. */
-function refuseSystemError(name: string, error: unknown, log: Log): VolumeRefusal {
+function refuseSystemError(volume: string, error: unknown, log: Log): VolumeRefusal {
   const isSystemError = error instanceof Error && 'syscall' in error;
   if (!isSystemError && !(error instanceof ProgramError)) throw error;
-  log.warn({ volume: name, err: error }, 'Cannot prepare a volume; it will be tried again');
-  return waitingRefusal('FailedMount', `Cannot prepare volume "${name}": ${error.message}`);
+  // An expected error that is retried: its stack would say nothing.
+  log.warn({ volume, why: error.message }, 'Cannot prepare a volume; it will be tried again');
+  return waitingRefusal('FailedMount', `Cannot prepare ${volume}: ${error.message}`);
 }

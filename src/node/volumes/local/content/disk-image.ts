@@ -16,7 +16,10 @@ import {
   type VolumeRefusal,
   type VolumesHost,
 } from '#node/volumes/local/volumes-host.ts';
-import { HEADER_BYTES, readImageHeader, type ImageHeader } from '#api/storage/image-header.ts';
+import { DAMAGE_ADVICE, IMAGE_DAMAGED, reportsDamage } from '#api/storage/image-damage.ts';
+import { findCutOff, HEADER_BYTES, readImageHeader, type ImageHeader } from '#api/storage/image-header.ts';
+import { errorMessage } from '#lib/error-message.ts';
+import { ProgramError } from '#node/volumes/local/run-command.ts';
 
 const { O_CREAT, O_DIRECT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 
@@ -60,11 +63,16 @@ export async function ensureImage(
 
   const format = await checkFormat(directory, file, options, path);
   if (isVolumeRefusal(format)) return format;
+  const cutOff = format.is === 'qcow2' ? findCutOff(await readHeader(file), stats.size) : undefined;
+  if (cutOff !== undefined) return damagedRefusal(path, cutOff);
   const wantedBytes = Math.max(options.growToBytes ?? 0, stats.size === 0 ? (options.createBytes ?? 0) : 0);
   let bytes = format.is === 'qcow2' ? format.virtualBytes : stats.size;
   if (bytes < wantedBytes) {
     if (format.is === 'raw') await file.truncate(wantedBytes);
-    else await run('qemu-img', ['resize', '-f', 'qcow2', path, String(wantedBytes)]);
+    else {
+      const refusal = await growQcow2(path, wantedBytes, run);
+      if (refusal !== undefined) return refusal;
+    }
     bytes = wantedBytes;
   }
   await changeOwner(file, guestUser);
@@ -74,6 +82,22 @@ export async function ensureImage(
     bytes,
     cacheNone: await supportsDirectIo(directory, options.name),
   };
+}
+
+/** Returns a refusal if the image is damaged. Throws other errors. */
+async function growQcow2(path: string, bytes: number, run: VolumesHost['run']): Promise<VolumeRefusal | undefined> {
+  try {
+    await run('qemu-img', ['resize', '-f', 'qcow2', path, String(bytes)]);
+    return undefined;
+  } catch (error) {
+    const message = errorMessage(error);
+    if (!(error instanceof ProgramError) || !reportsDamage(message)) throw error;
+    return damagedRefusal(path, message);
+  }
+}
+
+function damagedRefusal(path: string, why: string): VolumeRefusal {
+  return failedRefusal(IMAGE_DAMAGED, `Cannot use image "${path}": it is damaged: ${why}; ${DAMAGE_ADVICE}`);
 }
 
 /** Makes the file readable and writable by this user only. Does nothing without a user. */
@@ -119,6 +143,11 @@ async function checkFormat(
     detected.is === 'qcow2' ? 'qcow2' : 'raw',
     detected.is !== 'failed',
   );
+  if (recorded === 'qcow2' && detected.is !== 'qcow2') {
+    if (detected.is === 'failed') return detected;
+    const why = `it no longer begins with a qcow2 header`;
+    return damagedRefusal(path, `${why}, or was replaced; in that case remove "${join(directory.path, formatFile)}"`);
+  }
   if (recorded !== undefined && recorded !== detected.is) {
     return failedRefusal(
       'ImageFormatChanged',
@@ -130,9 +159,13 @@ async function checkFormat(
 }
 
 export async function detectFormat(file: FileHandle, path: string): Promise<ImageFormat | VolumeRefusal> {
+  return parseImageFormat(await readHeader(file), path);
+}
+
+async function readHeader(file: FileHandle): Promise<Buffer> {
   const header = Buffer.alloc(HEADER_BYTES);
   const { bytesRead } = await file.read(header, 0, HEADER_BYTES, 0);
-  return parseImageFormat(header.subarray(0, bytesRead), path);
+  return header.subarray(0, bytesRead);
 }
 
 /** Returns the word in a marker file beside an image, or undefined if there is none. */
@@ -196,6 +229,7 @@ type ImageFormat = Exclude<ImageHeader, { is: 'refused' }>;
 export function parseImageFormat(header: Buffer, path: string): ImageFormat | VolumeRefusal {
   const found = readImageHeader(header);
   if (found.is !== 'refused') return found;
+  if (found.isDamaged === true) return damagedRefusal(path, found.why);
   const text = `Cannot use image "${path}": ${found.why}; expected a raw or a self-contained qcow2 image`;
   return failedRefusal('ImageRefused', text);
 }
