@@ -23,6 +23,8 @@ export interface ServerOptions {
   readonly tokenAuthFile?: string;
   /** The command; `engine` by default. `up` with its flags adds VMs. */
   readonly command?: readonly string[];
+  /** Variables in addition to those of the test. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export interface ProcessExit {
@@ -48,11 +50,11 @@ export interface ServerProcess {
 
 /** Starts the program and kills it, with the agents of its nodes, at the end of the test at the latest. */
 export function spawnServer(t: Scope, options: ServerOptions): ServerProcess {
-  const { dataDir, port = 0, tokenAuthFile, command = ['engine'] } = options;
+  const { dataDir, port = 0, tokenAuthFile, command = ['engine'], env = {} } = options;
   const args = [...command, '--data-dir', dataDir, '--port', String(port), '--log-level', 'warn'];
   if (tokenAuthFile !== undefined) args.push('--token-auth-file', tokenAuthFile);
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(ROOT, 'src/main.ts'), ...args], {
-    env: { ...process.env, NODE_COMPILE_CACHE: join(ROOT, '.cache/node-compile') },
+    env: { ...process.env, ...env, NODE_COMPILE_CACHE: join(ROOT, '.cache/node-compile') },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const end = () => {

@@ -30,6 +30,11 @@ function reserveFreedPlaces(freed: readonly LearnedDevice[], devices: readonly L
   return freed.map(({ name: _gone, ...row }) => (ids.has(row.id) ? { ...row, id: `freed-${row.id}` } : row));
 }
 
+/** Reports whether the row only reserves the place of a disk or interface that is gone. Such a row has no name. */
+export function isGone({ type, name }: LearnedDevice): boolean {
+  return name === undefined && (type === 'disk' || type === 'interface');
+}
+
 /** Devices of which a guest has at most one. They get our own id, whatever id the record has. */
 const SINGLETONS: readonly { readonly id: string; is(row: LearnedDevice): boolean }[] = [
   { id: 'scsi0', is: (row) => row.type === 'controller' && (row.device === 'virtio-scsi' || isVirtioScsi(row)) },

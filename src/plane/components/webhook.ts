@@ -97,8 +97,8 @@ export function createWebhook({ client, caches, clock }: WebhookOptions): Webhoo
         namespace: metadata.namespace ?? '',
         name: metadata.name,
       })),
-    nodes: () => caches.now?.nodes.list() ?? [],
     restoresOf: createRestoreLookup(client, () => caches.now?.restores),
+    nodes: () => caches.now?.nodes.list() ?? [],
     vmsOfClaim: (claim) => (caches.now === undefined ? [] : findVmsOfClaim(caches.now.vms, claim)),
     claimsOfVm: ({ metadata: { namespace }, spec }) =>
       claimNamesOf(spec.template.spec ?? {}).flatMap(
