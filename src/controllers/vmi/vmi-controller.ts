@@ -6,6 +6,7 @@
  * creates target pods and records in the status of the instance which pod has the guest.
  */
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
@@ -27,10 +28,23 @@ import {
   launcherNodes,
   launchersOf,
 } from '#controllers/shared/launcher/find-launchers.ts';
+import {
+  QUOTAS_BY_NAMESPACE,
+  quotaNamespaces,
+  resourcePolicyOf,
+} from '#controllers/shared/launcher/resource-policy.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { findCondition } from '#kube/conditions.ts';
-import { NODES, type Node, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type Pod, PODS } from '#kube/core-kinds.ts';
+import {
+  NODES,
+  type Node,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  type Pod,
+  PODS,
+  RESOURCE_QUOTAS,
+} from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import { createLiveReader } from '#runtime/live-reader.ts';
@@ -48,6 +62,8 @@ const CONCURRENCY = 20;
 /** The name of an index: instances by the keys of their claims. */
 const BY_CLAIM = 'vmi-of-claim';
 const BY_UID = 'vmi-by-uid';
+/** The name of an index: instances without a guest, by their namespace and by ''. */
+const UNPLACED = 'vmi-unplaced';
 
 export const vmiController: PlaneController = {
   account: 'vmi-controller',
@@ -62,6 +78,11 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const volumes = informer(PERSISTENT_VOLUMES);
   const nodes = informer(NODES);
+  const quotas = informer(RESOURCE_QUOTAS);
+  const kubevirts = informer(KUBEVIRTS);
+  quotas.addIndex(QUOTAS_BY_NAMESPACE, quotaNamespaces);
+  vmis.addIndex(UNPLACED, (vmi) => (hasNoGuest(vmi) ? ['', vmi.metadata.namespace ?? ''] : []));
+  const unplacedIn = (namespace: string) => vmis.byIndex(UNPLACED, namespace).map(objectKey);
   vmis.addIndex(BY_CLAIM, claimKeysOf);
   vmis.addIndex(BY_UID, ({ metadata }) => [metadata.uid]);
   const hasInstance = (uid: string) => vmis.byIndex(BY_UID, uid).length > 0;
@@ -99,6 +120,9 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
       source(nodes, ({ metadata }) => pods.byIndex(LAUNCHERS_BY_NODE, metadata.name).flatMap(keysOfPod), {
         part: isReachable,
       }),
+      // A quota decides about the limits of new pods, and its use about whether they can be created.
+      source(quotas, ({ metadata }) => unplacedIn(metadata.namespace ?? '')),
+      source(kubevirts, () => unplacedIn(''), { part: ({ spec }) => spec?.configuration?.developerConfiguration }),
       ...states.sources,
       ...migrations.sources,
     ],
@@ -123,6 +147,7 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
         state,
         isMigrationActive: migrations.has(key),
         isNodeReachable: isReachable(node),
+        policy: resourcePolicyOf(vmi.metadata.namespace, { quotas, kubevirts }),
         now,
       };
     },
@@ -130,6 +155,10 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
     conclude: concludeVmi,
     subject: ({ vmi }) => vmi,
   });
+}
+
+function hasNoGuest({ status }: Vmi): boolean {
+  return status?.phase === undefined || status.phase === 'Pending' || status.phase === 'Scheduling';
 }
 
 /** Returns the claims in the spec, and those that the guest has not released yet. */

@@ -163,6 +163,16 @@ describe('volumes of claims', () => {
     );
   });
 
+  it('creates no image below the floor of free space, and uses those that exist', async () => {
+    await using scene = aScene();
+    scene.bind('data', aLocalVolume());
+    const below = await scene.open({ freeBytes: async () => -1 });
+    const refused = await below.prepare(aVmi(claimed), scene.lookups, {});
+    assert.deepEqual([refused.is, 'reason' in refused && refused.reason], ['waiting', 'NoSpaceLeft']);
+    await (await scene.open()).prepare(aVmi(claimed), scene.lookups, {});
+    assert.equal((await below.prepare(aVmi(claimed), scene.lookups, {})).is, 'ready');
+  });
+
   it('gives the image to the guest user, who can traverse the directories', needsRoot, async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume());

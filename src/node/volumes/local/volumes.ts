@@ -2,7 +2,7 @@
  * Implements the agent's port to the volumes of guests on this machine. Each kind of volume has its own file; this one
  * dispatches to them and converts system errors to refusals.
  */
-import { realpath, statfs } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import { posix } from 'node:path';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import { hasGeneratedContent } from '#api/storage/generated-content.ts';
@@ -30,6 +30,7 @@ import {
   checkVolumeName,
   removeDomainFiles,
 } from '#node/volumes/local/kinds/domain-files.ts';
+import { freeBytes, storageSize } from '#node/volumes/local/free-space.ts';
 import { prepareFileDisk } from '#node/volumes/local/kinds/file-disk.ts';
 import { prepareEmptyDisk } from '#node/volumes/local/kinds/empty-disk.ts';
 import { prepareOverlay } from '#node/volumes/local/kinds/ephemeral.ts';
@@ -129,13 +130,9 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     sealSnapshot: (place) => sealSnapshot(place, host),
     removeSnapshot: (place) => removeSnapshot(place, host),
     fill: (volume, { signal }) => fillVolume(volume, host, { signal }),
+    storageSize: () => storageSize(nodeDir, sharedDir),
     contents: createDiskContents(host, transfers),
   };
-}
-
-async function freeBytes(path: string): Promise<number> {
-  const { bavail, bsize } = await statfs(path);
-  return bavail * bsize;
 }
 
 interface PrepareContext {

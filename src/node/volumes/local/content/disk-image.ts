@@ -12,6 +12,7 @@ import {
   failedRefusal,
   isVolumeRefusal,
   missingRefusal,
+  waitingRefusal,
   type GuestProcessUser,
   type VolumeRefusal,
   type VolumesHost,
@@ -49,10 +50,10 @@ export interface Image {
 export async function ensureImage(
   directory: Directory,
   options: ImageOptions,
-  { guestUser, run }: Pick<VolumesHost, 'guestUser' | 'run'>,
+  { guestUser, run, freeBytes }: Pick<VolumesHost, 'guestUser' | 'run'> & Partial<Pick<VolumesHost, 'freeBytes'>>,
 ): Promise<Image | VolumeRefusal> {
   const path = join(directory.path, options.name);
-  const opened = await openOrCreate(directory, options, path);
+  const opened = await openOrCreate(directory, options, path, freeBytes);
   if (isVolumeRefusal(opened)) return opened;
   await using file = opened;
   const stats = await file.stat();
@@ -88,10 +89,15 @@ async function openOrCreate(
   directory: Directory,
   options: ImageOptions,
   path: string,
+  freeBytes: VolumesHost['freeBytes'] | undefined,
 ): Promise<FileHandle | VolumeRefusal> {
   try {
     const found = await directory.open(options.name, options.readonly === true ? O_RDONLY : O_RDWR);
     if (found !== undefined) return found;
+    if (options.createBytes !== undefined && ((await freeBytes?.(directory.path)) ?? 0) < 0) {
+      const why = 'the node keeps the remaining space of its disk for running guests and for itself';
+      return waitingRefusal('NoSpaceLeft', `Cannot create image "${path}": ${why}; free space on the node`);
+    }
     const created =
       options.createBytes === undefined
         ? undefined
