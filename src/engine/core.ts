@@ -123,7 +123,7 @@ export function createCore(options: CoreOptions): Core {
       noteName,
       rbacEscalation(authorizer),
       paramAccess({ store, registry, authorizer }),
-      nodeRestriction(store),
+      nodeRestriction(store, registry),
       serviceAccountValidation(store),
       priorityClassValidation(store),
       limitRangeValidation(store),
