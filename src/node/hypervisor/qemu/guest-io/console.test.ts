@@ -57,6 +57,30 @@ test('shows the output to all viewers, after it is in the log', () =>
     assert.equal(await log(), 'hello');
   }));
 
+test('reads a flood of small chunks in few large ones, and loses nothing', () =>
+  scene(async ({ console, clock, guest, log }) => {
+    const sizes: number[] = [];
+    console.open().on('data', (chunk: Buffer) => sizes.push(chunk.length));
+    const total = 4000 * 16;
+    for (let i = 0; i < 4000; i++) guest().write(`line ${String(i).padStart(9, '.')}\n\n`);
+    for (let second = 0; second < 60 && sum(sizes) < total; second++) {
+      await clock.advance(1000);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.equal(sum(sizes), total);
+    assert.equal((await log()).length, total);
+    assert.ok(sizes.length < 1000, `${sizes.length} chunks`);
+  }));
+
+test('closes while a flood is paused', () =>
+  scene(async ({ console, guest }) => {
+    for (let i = 0; i < 1000; i++) guest().write('x');
+    await new Promise((resolve) => setImmediate(resolve));
+    await console.close();
+  }));
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, one) => total + one, 0);
+
 test('sends the input of every viewer to the guest', () =>
   scene(async ({ console, guest }) => {
     const received = next(guest());
