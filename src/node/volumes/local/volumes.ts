@@ -214,7 +214,7 @@ async function prepareOne(
   if (volume.emptyDisk !== undefined) {
     return prepareEmptyDisk({ name, bytes: parseBytes(volume.emptyDisk.capacity) }, domainId, host);
   }
-  if (volume.hostDisk !== undefined) return prepareHostDisk(volume.hostDisk, host);
+  if (volume.hostDisk !== undefined) return prepareHostDisk(volume.hostDisk, vmi.metadata.namespace ?? '', host);
   if (volume.directLun !== undefined) return prepareDirectLun(volume.directLun, host);
   if (volume.cloudInitNoCloud !== undefined) {
     return prepareCloudInit({ name, source: volume.cloudInitNoCloud }, vmi, lookups, host);
