@@ -32,7 +32,7 @@ test('the certificate of a node reads only the instances and pods of this node',
   const connect = (path: string): Client => {
     const access = loadKubeconfig(readText(path), { directory: join(path, '..'), readFile: readText });
     const transport = createHttpTransport(access, { userAgent: 'test', clock: systemClock });
-    closing.push(() => void transport.close());
+    closing.push(() => transport.close());
     return createClient(transport);
   };
   const admin = connect(plane.kubeconfigPath);

@@ -5,6 +5,7 @@ import type { CallOptions, Loose } from '#test/support/test-api.ts';
 import { aVm, startVmPlane } from '#test/support/vm-plane.ts';
 
 const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
+const RECORDS = '/apis/identity.selfsame.io/v1/namespaces/default/virtualmachineidentities';
 const PODS = '/api/v1/namespaces/default/pods';
 const EVENTS = '/api/v1/namespaces/default/events';
 
@@ -34,7 +35,10 @@ test('the credential of a node', async (t) => {
       own.body.items.map(({ metadata }: Loose) => metadata.name),
       ['mine'],
     );
+    assert.equal((await call('GET', `${RECORDS}/mine`)).status, 200);
     for (const url of [
+      RECORDS,
+      `${RECORDS}/other`,
       `${VMIS}/other`,
       VMIS,
       `${VMIS}?fieldSelector=metadata.name=other`,

@@ -26,6 +26,11 @@ const custom: Readonly<Record<string, object>> = {
       annotations: { 'selfsame.io/node-label': 'example.com/node', 'selfsame.io/node-fields': 'status.from,status.to' },
     },
   },
+  'customresourcedefinitions.apiextensions.k8s.io records.example.com': {
+    metadata: { annotations: { 'selfsame.io/node-companion': 'gadgets.example.com' } },
+  },
+  'records.example.com a/here': { metadata: {} },
+  'records.example.com a/there': { metadata: {} },
   'gadgets.example.com a/here': { metadata: { namespace: 'a', uid: 'u1', labels: { 'example.com/node': 'node-1' } } },
   'gadgets.example.com a/there': { metadata: { namespace: 'a', uid: 'u2', labels: { 'example.com/node': 'node-2' } } },
   'gadgets.example.com a/leaving': { metadata: { namespace: 'a', uid: 'u4' }, status: { from: 'node-1' } },
@@ -46,9 +51,9 @@ const store = {
 
 const NODE = { name: 'system:node:node-1', groups: ['system:nodes'] };
 const authorizer = withNodeReads(allowAll, store);
-const mayRead = (verb: string, name: string, selectors: object = {}) =>
+const mayRead = (verb: string, name: string, selectors: object = {}, resource = 'gadgets') =>
   authorizer.authorize(NODE, {
-    ...{ verb, group: 'example.com', version: 'v1', resource: 'gadgets', subresource: '', namespace: 'a', name },
+    ...{ verb, group: 'example.com', version: 'v1', resource, subresource: '', namespace: 'a', name },
     ...selectors,
   }).allowed;
 const mayListPods = (fieldSelector: string) =>
@@ -72,6 +77,7 @@ const allowed: Record<string, boolean> = {
   'an object whose label names it': mayRead('get', 'here'),
   'an object that owns one of its pods': mayRead('get', 'arriving'),
   'an object with a field that names it': mayRead('get', 'leaving'),
+  'the companion of an object of its own': mayRead('get', 'here', {}, 'records'),
   'an object that does not exist': mayRead('get', 'nowhere'),
   'a list of objects whose label names it': mayRead('watch', '', { labelSelector: 'example.com/node=node-1,app' }),
   'as another user': isAllowed('list', 'secrets', '', { user: { name: 'alice', groups: [] } }),
@@ -88,6 +94,8 @@ const refused: Record<string, boolean> = {
   'a list of pods of another node': mayListPods('spec.nodeName=node-2'),
   'a list of all pods but some': mayListPods('spec.nodeName!=node-1'),
   'an object whose label names another node': mayRead('get', 'there'),
+  'the companion of an object of another node': mayRead('get', 'there', {}, 'records'),
+  'a list of companions': mayRead('list', '', {}, 'records'),
   'a list of all objects': mayRead('list', ''),
   'a list of objects of another node': mayRead('list', '', { labelSelector: 'example.com/node=node-2' }),
   'a list of objects of two nodes': mayRead('list', '', { labelSelector: 'example.com/node in (node-1,node-2)' }),

@@ -5,6 +5,8 @@
  *   pods                   those that are bound to the node; lists need the field selector spec.nodeName
  *   custom kinds with the annotation NODE_LABEL_ANNOTATION
  *                          objects that own a pod of the node, or whose label or fields name the node; lists need the label
+ *   custom kinds with the annotation NODE_COMPANION_ANNOTATION
+ *                          objects with the name of such an object of another kind; no lists
  */
 import type { Attributes, AuthorizationDecision, ResourceRequestAttributes } from '#engine/auth/authorize.ts';
 import { NODE_USER_PREFIX, NODES } from '#engine/auth/groups.ts';
@@ -14,7 +16,7 @@ import type { UserInfo } from '#engine/request/request.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { isRecord } from '#kube/meta.ts';
-import { NODE_FIELDS_ANNOTATION, NODE_LABEL_ANNOTATION } from '#kube/node-user.ts';
+import { NODE_COMPANION_ANNOTATION, NODE_FIELDS_ANNOTATION, NODE_LABEL_ANNOTATION } from '#kube/node-user.ts';
 import { parseFieldSelector } from '#kube/selectors/field-selector.ts';
 import { parseLabelSelector } from '#kube/selectors/label-selector.ts';
 
@@ -84,6 +86,11 @@ function decideCustomRead(
   const collection = `${resource}.${group}`;
   const places = group === '' ? undefined : nodePlacesOf(store.get(DEFINITIONS, collection));
   if (places === undefined) return undefined;
+  if (places.companion !== '') {
+    if (isList(verb)) return refuse('can only read namespaced object of this type');
+    const isOwn = node !== '' && isBoundCompanion(store, node, places.companion, `${namespace}/${name}`);
+    return isOwn ? undefined : refuse(noRelationship(node));
+  }
   const { label } = places;
   if (isList(verb)) {
     if (node !== '' && selectsLabel(labelSelector, label, node)) return undefined;
@@ -100,6 +107,8 @@ const DEFINITIONS = 'customresourcedefinitions.apiextensions.k8s.io';
 interface NodePlaces {
   readonly label: string;
   readonly fields: readonly (readonly string[])[];
+  /** The collection whose objects of the same name are bound to nodes instead; '' if there is none. */
+  readonly companion: string;
 }
 
 const known = new WeakMap<Entry, NodePlaces>();
@@ -111,10 +120,20 @@ function nodePlacesOf(definition: Entry | undefined): NodePlaces | undefined {
   if (places === undefined) {
     const annotations = decodeStored(definition.bytes).metadata.annotations ?? {};
     const fields = (annotations[NODE_FIELDS_ANNOTATION] ?? '').split(',').filter((field) => field !== '');
-    places = { label: annotations[NODE_LABEL_ANNOTATION] ?? '', fields: fields.map((field) => field.split('.')) };
+    places = {
+      label: annotations[NODE_LABEL_ANNOTATION] ?? '',
+      fields: fields.map((field) => field.split('.')),
+      companion: annotations[NODE_COMPANION_ANNOTATION] ?? '',
+    };
     known.set(definition, places);
   }
-  return places.label === '' ? undefined : places;
+  return places.label === '' && places.companion === '' ? undefined : places;
+}
+
+function isBoundCompanion(store: Store, node: string, collection: string, id: string): boolean {
+  const entry = store.get(collection, id);
+  const places = nodePlacesOf(store.get(DEFINITIONS, collection));
+  return entry !== undefined && places !== undefined && isBoundObject(store, node, entry, places);
 }
 
 function isBoundObject(store: Store, node: string, entry: Entry, { label, fields }: NodePlaces): boolean {

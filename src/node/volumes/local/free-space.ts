@@ -28,7 +28,8 @@ export async function storageSize(nodeDir: string, sharedDir: string): Promise<S
   return { nodeBytes, sharedBytes };
 }
 
-async function usableBytes(path: string): Promise<number> {
+/** Returns the largest file that the file system of a directory could hold if it were empty. */
+export async function usableBytes(path: string): Promise<number> {
   const { blocks, bsize } = await statfs(path);
   const bytes = blocks * bsize - floorBytes(blocks * bsize);
   return Math.floor(bytes / MIB) * MIB;

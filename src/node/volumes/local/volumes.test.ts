@@ -163,6 +163,18 @@ describe('volumes of claims', () => {
     );
   });
 
+  it('creates no disk that the file system can never hold', async () => {
+    await using scene = aScene();
+    const volumes = await scene.open({ usableBytes: async () => 4 * MI });
+    const scratch = (capacity: string) => aVmi([{ name: 'scratch', emptyDisk: { capacity } }]);
+    const refused = await volumes.prepare(scratch('100Ti'), scene.lookups, {});
+    assert.match(
+      'message' in refused ? refused.message : '',
+      /its file system can hold at most 4194304; use a smaller/,
+    );
+    assert.equal((await volumes.prepare(scratch('4Mi'), scene.lookups, {})).is, 'ready');
+  });
+
   it('creates no image below the floor of free space, and uses those that exist', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume());

@@ -30,7 +30,7 @@ import {
   checkVolumeName,
   removeDomainFiles,
 } from '#node/volumes/local/kinds/domain-files.ts';
-import { freeBytes, storageSize } from '#node/volumes/local/free-space.ts';
+import { freeBytes, storageSize, usableBytes } from '#node/volumes/local/free-space.ts';
 import { prepareFileDisk } from '#node/volumes/local/kinds/file-disk.ts';
 import { prepareEmptyDisk } from '#node/volumes/local/kinds/empty-disk.ts';
 import { prepareOverlay } from '#node/volumes/local/kinds/ephemeral.ts';
@@ -75,6 +75,7 @@ export interface VolumesOptions {
   readonly guestUser?: GuestProcessUser;
   readonly run?: RunCommand;
   readonly freeBytes?: VolumesHost['freeBytes'];
+  readonly usableBytes?: VolumesHost['usableBytes'];
   readonly log: Log;
 }
 
@@ -91,6 +92,7 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     isRoot: process.getuid?.() === 0,
     run: options.run ?? runCommand,
     freeBytes: options.freeBytes ?? freeBytes,
+    usableBytes: options.usableBytes ?? usableBytes,
   };
   const transfers = new Transfers();
   const volumeDirs = [nodeDir, sharedDir].map((dir) => posix.join(dir, VOLUMES_DIR));
