@@ -210,6 +210,28 @@ describe('volumes of claims', () => {
     );
   });
 
+  it('creates no disk that the file system can never hold', async () => {
+    await using scene = aScene();
+    const volumes = await scene.open({ usableBytes: async () => 4 * MI });
+    const scratch = (capacity: string) => aVmi([{ name: 'scratch', emptyDisk: { capacity } }]);
+    const refused = await volumes.prepare(scratch('100Ti'), scene.lookups, {});
+    assert.match(
+      'message' in refused ? refused.message : '',
+      /its file system can hold at most 4194304; use a smaller/,
+    );
+    assert.equal((await volumes.prepare(scratch('4Mi'), scene.lookups, {})).is, 'ready');
+  });
+
+  it('creates no image below the floor of free space, and uses those that exist', async () => {
+    await using scene = aScene();
+    scene.bind('data', aLocalVolume());
+    const below = await scene.open({ freeBytes: async () => -1 });
+    const refused = await below.prepare(aVmi(claimed), scene.lookups, {});
+    assert.deepEqual([refused.is, 'reason' in refused && refused.reason], ['waiting', 'NoSpaceLeft']);
+    await (await scene.open()).prepare(aVmi(claimed), scene.lookups, {});
+    assert.equal((await below.prepare(aVmi(claimed), scene.lookups, {})).is, 'ready');
+  });
+
   it('gives the image to the guest user, who can traverse the directories', needsRoot, async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume());

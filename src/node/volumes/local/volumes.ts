@@ -2,7 +2,7 @@
  * Implements the agent's port to the volumes of guests on this machine. Each kind of volume has its own file; this one
  * dispatches to them and converts system errors to refusals.
  */
-import { realpath, statfs } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import { posix } from 'node:path';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import { hasGeneratedContent } from '#api/storage/generated-content.ts';
@@ -31,6 +31,7 @@ import {
   checkVolumeName,
   removeDomainFiles,
 } from '#node/volumes/local/kinds/domain-files.ts';
+import { freeBytes, storageSize, usableBytes } from '#node/volumes/local/free-space.ts';
 import { prepareFileDisk } from '#node/volumes/local/kinds/file-disk.ts';
 import { prepareEmptyDisk } from '#node/volumes/local/kinds/empty-disk.ts';
 import { prepareOverlay } from '#node/volumes/local/kinds/ephemeral.ts';
@@ -75,6 +76,7 @@ export interface VolumesOptions {
   readonly guestUser?: GuestProcessUser;
   readonly run?: RunCommand;
   readonly freeBytes?: VolumesHost['freeBytes'];
+  readonly usableBytes?: VolumesHost['usableBytes'];
   readonly log: Log;
 }
 
@@ -91,6 +93,7 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     isRoot: process.getuid?.() === 0,
     run: options.run ?? runCommand,
     freeBytes: options.freeBytes ?? freeBytes,
+    usableBytes: options.usableBytes ?? usableBytes,
   };
   const transfers = new Transfers();
   const volumeDirs = [nodeDir, sharedDir].map((dir) => posix.join(dir, VOLUMES_DIR));
@@ -130,13 +133,9 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     sealSnapshot: (place) => sealSnapshot(place, host),
     removeSnapshot: (place) => removeSnapshot(place, host),
     fill: (volume, { signal }) => fillVolume(volume, host, { signal }),
+    storageSize: () => storageSize(nodeDir, sharedDir),
     contents: createDiskContents(host, transfers),
   };
-}
-
-async function freeBytes(path: string): Promise<number> {
-  const { bavail, bsize } = await statfs(path);
-  return bavail * bsize;
 }
 
 interface PrepareContext {
@@ -223,7 +222,7 @@ async function prepareOne(
   if (volume.emptyDisk !== undefined) {
     return prepareEmptyDisk({ name, bytes: parseBytes(volume.emptyDisk.capacity) }, domainId, host);
   }
-  if (volume.hostDisk !== undefined) return prepareHostDisk(volume.hostDisk, host);
+  if (volume.hostDisk !== undefined) return prepareHostDisk(volume.hostDisk, vmi.metadata.namespace ?? '', host);
   if (volume.directLun !== undefined) return prepareDirectLun(volume.directLun, host);
   if (volume.cloudInitNoCloud !== undefined) {
     return prepareCloudInit({ name, source: volume.cloudInitNoCloud }, vmi, lookups, host);

@@ -12,6 +12,7 @@ import {
   failedRefusal,
   isVolumeRefusal,
   missingRefusal,
+  waitingRefusal,
   type GuestProcessUser,
   type VolumeRefusal,
   type VolumesHost,
@@ -52,10 +53,11 @@ export interface Image {
 export async function ensureImage(
   directory: Directory,
   options: ImageOptions,
-  { guestUser, run }: Pick<VolumesHost, 'guestUser' | 'run'>,
+  host: Pick<VolumesHost, 'guestUser' | 'run'> & Partial<Space>,
 ): Promise<Image | VolumeRefusal> {
   const path = join(directory.path, options.name);
-  const opened = await openOrCreate(directory, options, path);
+  const { guestUser, run } = host;
+  const opened = await openOrCreate(directory, options, path, host);
   if (isVolumeRefusal(opened)) return opened;
   await using file = opened;
   const stats = await file.stat();
@@ -108,14 +110,37 @@ export async function changeOwner(file: FileHandle, user: GuestProcessUser | und
   if ((mode & 0o777) !== PRIVATE_FILE) await file.chmod(PRIVATE_FILE);
 }
 
+type Space = Pick<VolumesHost, 'freeBytes' | 'usableBytes'>;
+
+/** Returns why a new image of this size is not created, or undefined if it is. */
+async function refuseSpace(
+  directory: Directory,
+  bytes: number | undefined,
+  path: string,
+  { freeBytes, usableBytes }: Partial<Space>,
+): Promise<VolumeRefusal | undefined> {
+  if (bytes === undefined) return undefined;
+  const most = (await usableBytes?.(directory.path)) ?? bytes;
+  if (bytes > most) {
+    const why = `it would have ${bytes} bytes, and its file system can hold at most ${most}`;
+    return failedRefusal('NoSpaceLeft', `Cannot create image "${path}": ${why}; use a smaller disk`);
+  }
+  if (((await freeBytes?.(directory.path)) ?? 0) >= 0) return undefined;
+  const why = 'the node keeps the remaining space of its disk for running guests and for itself';
+  return waitingRefusal('NoSpaceLeft', `Cannot create image "${path}": ${why}; free space on the node`);
+}
+
 async function openOrCreate(
   directory: Directory,
   options: ImageOptions,
   path: string,
+  space: Partial<Space>,
 ): Promise<FileHandle | VolumeRefusal> {
   try {
     const found = await directory.open(options.name, options.readonly === true ? O_RDONLY : O_RDWR);
     if (found !== undefined) return found;
+    const refusal = await refuseSpace(directory, options.createBytes, path, space);
+    if (refusal !== undefined) return refusal;
     const created =
       options.createBytes === undefined
         ? undefined
