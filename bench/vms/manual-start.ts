@@ -9,7 +9,8 @@ import { chown, mkdir, open, readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 import { DomainDir, QMP_SOCKET } from '#node/hypervisor/qemu/record/domain-dir.ts';
-import { GUEST_ENVIRONMENT, type User } from '#node/hypervisor/qemu/process/process.ts';
+import type { GuestUser } from '#node/hardware/guest-user.ts';
+import { GUEST_ENVIRONMENT } from '#node/hypervisor/qemu/process/process.ts';
 import { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 
@@ -18,7 +19,7 @@ const POLL_MS = 1;
 
 export interface GuestCommand {
   readonly words: readonly string[];
-  readonly user: User | undefined;
+  readonly user: GuestUser | undefined;
   /** Directories that QEMU inherits as descriptors 3, 4 ... */
   readonly inheritedDirs: readonly string[];
   /** Disks that exist as long as the guest: name to size. */
@@ -86,7 +87,7 @@ export async function startManually(command: GuestCommand, root: string, name: s
   }
 }
 
-async function makeDisk(path: string, bytes: number, user: User | undefined): Promise<void> {
+async function makeDisk(path: string, bytes: number, user: GuestUser | undefined): Promise<void> {
   const file = await open(path, 'wx', 0o600);
   await file.truncate(bytes);
   await file.close();

@@ -54,7 +54,8 @@ async function exitError(dir: DomainDir, qemu: DetachedProcess): Promise<Hypervi
 }
 
 export async function readQemuError(dir: DomainDir): Promise<string> {
-  return findFirstError(await dir.readLog('qemu.log').catch(() => ''), 'qemu-system-x86_64');
+  const own = findFirstError(await dir.readLog('qemu.log').catch(() => ''), 'qemu-system-x86_64');
+  return own === '' ? findFirstError(await dir.readLog('swtpm.log').catch(() => ''), 'swtpm') : own;
 }
 
 export function qemuExitText(qemu: DetachedProcess, errorText: string): string {
