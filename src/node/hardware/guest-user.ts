@@ -1,7 +1,7 @@
 /** The user that runs QEMU and swtpm of one guest, if the node agent is root. Pure. */
 import { createHash } from 'node:crypto';
 
-export interface GuestUser {
+export interface ProcessUser {
   readonly uid: number;
   readonly gid: number;
 }
@@ -21,7 +21,7 @@ export const SHARED_DISKS_GID = 64_055;
  * shared disks. Two domains of a node can have the same user by chance (1 in 54,000 with 100 guests); each still sees only
  * its own files.
  */
-export function guestUserOf(domainId: string): GuestUser {
+export function guestUserOf(domainId: string): ProcessUser {
   const id = FIRST_ID + (createHash('sha256').update(domainId).digest().readUInt32BE() % ID_COUNT);
   return { uid: id, gid: id };
 }

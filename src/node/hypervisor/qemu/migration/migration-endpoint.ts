@@ -11,7 +11,7 @@ import { basename, join, relative } from 'node:path';
 import { newUid } from '#lib/ids.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
-import type { GuestUser } from '#node/hardware/guest-user.ts';
+import type { ProcessUser } from '#node/hardware/guest-user.ts';
 import { ignoreRefusal } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
 import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import type { FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
@@ -59,7 +59,7 @@ export function newSecret(): string {
 export async function installKey(
   qmp: QmpClient,
   secret: string,
-  { dir, user, endpoint }: { dir: DomainDir; user: GuestUser | undefined; endpoint: 'client' | 'server' },
+  { dir, user, endpoint }: { dir: DomainDir; user: ProcessUser | undefined; endpoint: 'client' | 'server' },
 ): Promise<string> {
   if (!SECRET.test(secret))
     throw new HypervisorError('the migration key has an unexpected format', { permanent: true });
@@ -93,7 +93,7 @@ export async function removeKeyFiles(dir: DomainDir): Promise<void> {
 }
 
 /** Writes the key's files beside run/: below run/ a compromised QEMU could redirect our writes. */
-async function writeKey(dir: DomainDir, secret: string, user: GuestUser | undefined): Promise<void> {
+async function writeKey(dir: DomainDir, secret: string, user: ProcessUser | undefined): Promise<void> {
   await mkdir(dir.key, { recursive: true, mode: 0o711 });
   for (const [name, text] of [
     [KEY_FILE, `${KEY_USER}:${secret}\n`],

@@ -23,7 +23,7 @@ import {
   type MigrationInfo,
 } from '#node/hypervisor/qemu/migration/migrate-status.ts';
 import { areReady, finishMirrors, startMirrors } from '#node/hypervisor/qemu/disks/mirror.ts';
-import type { GuestUser } from '#node/hardware/guest-user.ts';
+import type { ProcessUser } from '#node/hardware/guest-user.ts';
 import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import type { FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
 
@@ -36,7 +36,7 @@ const BYTES_PER_MEGABIT = 125_000;
 
 export interface GuestMigrationContext extends WaitContext {
   readonly dir: DomainDir;
-  readonly user: GuestUser | undefined;
+  readonly user: ProcessUser | undefined;
   readonly files: FileAccess;
 }
 

@@ -10,7 +10,7 @@ import { link, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { giveFile } from '#node/hypervisor/qemu/sandbox/file-owner.ts';
-import type { GuestUser } from '#node/hardware/guest-user.ts';
+import type { ProcessUser } from '#node/hardware/guest-user.ts';
 
 export interface FileAccess {
   /**
@@ -28,7 +28,7 @@ export const ownUserAccess: FileAccess = {
 };
 
 /** `run`: the working directory of QEMU. */
-export function linkAccess({ user, run }: { readonly user: GuestUser; readonly run: string }): FileAccess {
+export function linkAccess({ user, run }: { readonly user: ProcessUser; readonly run: string }): FileAccess {
   const release = (name: string) => rm(join(run, name), { force: true });
   return {
     release,

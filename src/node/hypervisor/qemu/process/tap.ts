@@ -7,7 +7,7 @@ import { access } from 'node:fs/promises';
 import type { Log } from '#lib/log.ts';
 import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import type { GuestUser } from '#node/hardware/guest-user.ts';
+import type { ProcessUser } from '#node/hardware/guest-user.ts';
 import { runProgram } from '#node/hypervisor/qemu/process/run-program.ts';
 
 /** Excludes options of `ip` and paths. */
@@ -38,7 +38,7 @@ function queuesOf({ queues }: InterfaceDevice): Pick<Tap, 'queues'> {
 }
 
 /** Creates the tap device; replaces one that was left over. */
-export async function addTap({ name, bridge, queues }: Tap, user: GuestUser | undefined): Promise<void> {
+export async function addTap({ name, bridge, queues }: Tap, user: ProcessUser | undefined): Promise<void> {
   const found = NAME.test(bridge) && (await exists(`/sys/class/net/${bridge}/bridge`));
   if (!found) throw new HypervisorError(`this node has no bridge "${bridge}"`);
   await removeTap(name);

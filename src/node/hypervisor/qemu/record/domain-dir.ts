@@ -18,7 +18,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { parseRecord, type DomainRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
-import type { GuestUser } from '#node/hardware/guest-user.ts';
+import type { ProcessUser } from '#node/hardware/guest-user.ts';
 
 /** Names below run/, as QEMU sees them. */
 export const QMP_SOCKET = 'qmp.sock';
@@ -83,7 +83,7 @@ export class DomainDir {
   }
 
   /** Creates empty directories and removes what an earlier attempt left, except for volumes. */
-  async prepare(user: GuestUser | undefined): Promise<void> {
+  async prepare(user: ProcessUser | undefined): Promise<void> {
     await mkdir(this.path, { recursive: true, mode: PASSABLE });
     if (user !== undefined) await chown(this.path, 0, 0);
     // mkdir applies the umask, and volumes/ may have created the directory before.
@@ -98,7 +98,7 @@ export class DomainDir {
     await chown(this.run, user.uid, user.gid);
   }
 
-  async copyIntoRun(source: string, name: string, user: GuestUser | undefined): Promise<void> {
+  async copyIntoRun(source: string, name: string, user: ProcessUser | undefined): Promise<void> {
     const target = join(this.run, name);
     await copyFile(source, target, constants.COPYFILE_EXCL);
     await chmod(target, PRIVATE_FILE);

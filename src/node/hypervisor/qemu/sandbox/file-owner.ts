@@ -5,7 +5,7 @@
 import { constants } from 'node:fs';
 import { lchown, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { SHARED_DISKS_GID, type GuestUser } from '#node/hardware/guest-user.ts';
+import { SHARED_DISKS_GID, type ProcessUser } from '#node/hardware/guest-user.ts';
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
@@ -17,7 +17,7 @@ const SHARED_MODE = 0o640;
 const MAX_ENTRIES = 256;
 
 /** Does nothing if the file has this owner already. Never follows links. */
-export async function giveFile(path: string, user: GuestUser, use: FileUse): Promise<void> {
+export async function giveFile(path: string, user: ProcessUser, use: FileUse): Promise<void> {
   const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
     const { uid, gid, mode } = await file.stat();
@@ -32,7 +32,7 @@ export async function giveFile(path: string, user: GuestUser, use: FileUse): Pro
 }
 
 /** Gives a directory and the files in it to the user. Links in it are given as links. */
-export async function giveDirectory(path: string, user: GuestUser): Promise<void> {
+export async function giveDirectory(path: string, user: ProcessUser): Promise<void> {
   const names = await readdir(path);
   if (names.length > MAX_ENTRIES)
     throw new Error(`"${path}" has ${names.length} entries; expected at most ${MAX_ENTRIES}`);

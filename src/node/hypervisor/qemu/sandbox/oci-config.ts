@@ -19,7 +19,7 @@ export interface SandboxLimits {
   readonly processes: number;
 }
 
-export interface SandboxSpec {
+interface SandboxSpec {
   readonly hostname: string;
   readonly command: readonly string[];
   /** The working directory; it must be below a visible directory. */
@@ -30,14 +30,14 @@ export interface SandboxSpec {
   readonly files: readonly VisibleFile[];
   /** A directory of the host. What the host mounts below it later appears in the sandbox. */
   readonly pluggedDir: string;
-  readonly devices: readonly HostDevice[];
+  readonly devices: readonly CharacterDevice[];
   /** Below the root of each cgroup hierarchy. */
   readonly cgroup: string;
   readonly limits: SandboxLimits;
 }
 
 /** A character device of the host, besides those that every sandbox has (null, zero, full, random, urandom, tty). */
-export interface HostDevice {
+export interface CharacterDevice {
   readonly path: string;
   readonly major: number;
   readonly minor: number;

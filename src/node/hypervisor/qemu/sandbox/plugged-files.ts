@@ -8,7 +8,7 @@
 import { mkdir, open, realpath, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { readMounts } from '#lib/mounts.ts';
-import type { GuestUser } from '#node/hardware/guest-user.ts';
+import type { ProcessUser } from '#node/hardware/guest-user.ts';
 import { ignoreSocket, type FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
 import { runProgram } from '#node/hypervisor/qemu/process/run-program.ts';
 import { giveFile } from '#node/hypervisor/qemu/sandbox/file-owner.ts';
@@ -31,7 +31,7 @@ export async function removePluggedDir(path: string): Promise<void> {
   await rmdir(dirname(path)).catch(() => undefined);
 }
 
-export function pluggedAccess({ user, path: dir }: { readonly user: GuestUser; readonly path: string }): FileAccess {
+export function pluggedAccess({ user, path: dir }: { readonly user: ProcessUser; readonly path: string }): FileAccess {
   const release = async (name: string) => {
     const point = join(dir, name);
     const times = (await readMountPoints()).filter((mounted) => mounted === point).length;

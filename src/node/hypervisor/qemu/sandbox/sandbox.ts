@@ -14,7 +14,7 @@ import { once } from 'node:events';
 import { access, chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '#lib/clock.ts';
-import { guestUserOf, SHARED_DISKS_GID, type GuestUser } from '#node/hardware/guest-user.ts';
+import { guestUserOf, SHARED_DISKS_GID, type ProcessUser } from '#node/hardware/guest-user.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { findKvmGroup } from '#node/hypervisor/qemu/process/accelerator.ts';
 import type { FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
@@ -23,7 +23,7 @@ import { runProgram } from '#node/hypervisor/qemu/process/run-program.ts';
 import {
   buildOciConfig,
   SYSTEM_FILES,
-  type HostDevice,
+  type CharacterDevice,
   type SandboxLimits,
   type VisibleFile,
 } from '#node/hypervisor/qemu/sandbox/oci-config.ts';
@@ -31,14 +31,14 @@ import { openPluggedDir, pluggedAccess, removePluggedDir } from '#node/hyperviso
 import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 
 /** Linux gives these character devices the same numbers everywhere. */
-const TUN: HostDevice = { path: '/dev/net/tun', major: 10, minor: 200 };
-const KVM: HostDevice = { path: '/dev/kvm', major: 10, minor: 232 };
+const TUN: CharacterDevice = { path: '/dev/net/tun', major: 10, minor: 200 };
+const KVM: CharacterDevice = { path: '/dev/kvm', major: 10, minor: 232 };
 const PRIVATE_DIR = 0o700;
 const PASSABLE = 0o711;
 const PRIVATE_FILE = 0o600;
 const HASH_LENGTH = 8;
 
-export interface SandboxStart {
+interface SandboxStart {
   /** QEMU with its arguments, or a program that becomes QEMU. */
   readonly command: readonly string[];
   readonly files: readonly VisibleFile[];
@@ -62,7 +62,7 @@ export class Sandboxes {
     this.#clock = clock;
   }
 
-  userOf(id: string): GuestUser {
+  userOf(id: string): ProcessUser {
     return guestUserOf(id);
   }
 
@@ -142,7 +142,7 @@ export class Sandboxes {
 }
 
 /** Returns the message of the last line of a JSON log, which is the reason of a failure. */
-export function lastMessage(log: string): string {
+function lastMessage(log: string): string {
   const last = log.trim().split('\n').at(-1) ?? '';
   try {
     return (JSON.parse(last) as { msg?: string }).msg ?? '';

@@ -7,7 +7,7 @@ import type { VisibleFile } from '#node/hypervisor/qemu/sandbox/oci-config.ts';
 import type { FirmwareFiles } from '#node/hypervisor/qemu/state/firmware.ts';
 import type { PersistentState } from '#node/hypervisor/qemu/state/persistent-state.ts';
 
-export interface DiskFile extends VisibleFile {
+interface DiskFile extends VisibleFile {
   readonly use: FileUse;
 }
 

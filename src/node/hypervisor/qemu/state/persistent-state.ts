@@ -16,7 +16,7 @@ import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { syncDirectory } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import type { FirmwareFiles } from '#node/hypervisor/qemu/state/firmware.ts';
-import type { GuestUser } from '#node/hardware/guest-user.ts';
+import type { ProcessUser } from '#node/hardware/guest-user.ts';
 import { giveDirectory, giveFile } from '#node/hypervisor/qemu/sandbox/file-owner.ts';
 
 /** Names below the directory. */
@@ -36,7 +36,7 @@ export interface PersistentState {
 export async function ensurePersistentState(
   definition: DomainDefinition,
   firmware: FirmwareFiles | undefined,
-  user: GuestUser | undefined,
+  user: ProcessUser | undefined,
 ): Promise<PersistentState> {
   const variables = hasPersistentNvram(definition) ? firmware?.variables : undefined;
   const { state } = definition;
@@ -56,7 +56,7 @@ export function hasPersistentNvram({ firmware: { loader } }: DomainDefinition): 
   return loader.type === 'efi' && loader.persistent === true;
 }
 
-async function ensureTpm(directory: string, user: GuestUser | undefined): Promise<string> {
+async function ensureTpm(directory: string, user: ProcessUser | undefined): Promise<string> {
   const path = join(directory, PERSISTENT_TPM);
   if (!(await existsAs(path, 'directory'))) {
     await mkdir(path, { mode: PRIVATE_DIR });
@@ -66,7 +66,7 @@ async function ensureTpm(directory: string, user: GuestUser | undefined): Promis
   return path;
 }
 
-async function ensureNvram(directory: string, template: string, user: GuestUser | undefined): Promise<string> {
+async function ensureNvram(directory: string, template: string, user: ProcessUser | undefined): Promise<string> {
   const path = join(directory, PERSISTENT_NVRAM);
   if (!(await existsAs(path, 'file'))) await createNvram(path, template);
   if (user !== undefined) await giveFile(path, user, 'own');
