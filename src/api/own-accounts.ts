@@ -31,5 +31,19 @@ export const RECORD_DELETERS: readonly string[] = [
   CONTROLLER_MANAGER,
 ];
 
-/** Users that may replace claims of protected VMs: those can be restored and migrated as well. */
+/**
+ * Users that may replace claims of protected VMs, which can be restored and migrated as well. They may delete only claims
+ * that they have marked before (REPLACED_BY_ANNOTATION).
+ */
 export const CLAIM_REPLACERS: readonly string[] = [accountOf('restore-controller'), accountOf('migration-controller')];
+
+/**
+ * Users that may change the owner and the state marks of claims that protected VMs need. The garbage collector removes
+ * owner references of orphans.
+ */
+export const CLAIM_KEEPERS: readonly string[] = [
+  ...CLAIM_REPLACERS,
+  accountOf('selfsame-subresources'),
+  GARBAGE_COLLECTOR,
+  CONTROLLER_MANAGER,
+];

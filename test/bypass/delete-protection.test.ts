@@ -121,10 +121,12 @@ const decisions: Record<string, Decision> = {
     gone: 'claims',
     why: 'a claim that the VM does not name is not its disk; the VM itself is kept',
   },
-  'its claim is deleted by a user who impersonates the restore controller': {
+  'its claim is marked as replaced and deleted by a user who impersonates the restore controller': {
     attempt: async (plane, at) => {
       await plane.server.api.ok('PATCH', `${at.vms}/own`, { body: { spec: { runStrategy: 'Halted' } } });
       await plane.settle();
+      const body = { metadata: { annotations: { 'selfsame.io/replaced-by': 'x' } } };
+      await plane.server.api.ok('PATCH', `${at.claims}/own`, { body, ...ours('restore-controller') });
       return await plane.call('DELETE', `${at.claims}/own`, ours('restore-controller'));
     },
     gone: 'claims',

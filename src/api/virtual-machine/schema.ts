@@ -83,6 +83,13 @@ export const vmStatus = obj({
     description:
       'The uid of the identity record that last had the devices. It is kept if the record is lost, so that the loss is detected.',
   }),
+  stateClaim: obj(
+    { name: str(), uid: str() },
+    {
+      description:
+        'The PersistentVolumeClaim with the persistent state of the machine (TPM, EFI variables). Marks of other claims do not change it.',
+    },
+  ),
   deleteProtected: bool({ description: 'True if its label protects it from deletion.' }),
   machineTypeRestartRequired: bool({
     description:

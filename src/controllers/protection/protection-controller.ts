@@ -3,7 +3,7 @@
  * even if none of our processes runs.
  *
  *   VM ──► its namespace
- *    ├───► claims in its template, that it controls, or that hold its state ──► the volumes bound to them
+ *    ├───► claims in its template or status, that it controls, or that are marked as its state ──► their volumes
  *    └───► the definitions of VirtualMachines and of their identity records
  *
  * protected-vms.ts and protected-disks.ts find the VMs, decide-mark.ts decides the mark. The operator installs the

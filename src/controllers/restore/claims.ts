@@ -1,11 +1,12 @@
 /**
  * The claims of a restore: names them, creates them from the volume snapshots, waits for them and hands them over to
- * the VM. Other claims are never touched, except those that InPlace replaces: by uid, and only while no guest uses
- * them. Pure.
+ * the VM. Other claims are never touched, except those that InPlace replaces: by uid, only while no guest uses them, and
+ * only after they are marked as replaced by this restore, which no user can do. Pure.
  */
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
 import { VOLUME_COPY_FINALIZER } from '#api/names.ts';
+import { REPLACED_BY_ANNOTATION, replacedBy } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { ContentSpec } from '#api/virtual-machine-snapshot-content/kind.ts';
@@ -65,8 +66,7 @@ export function createClaims(world: RestoreWorld): Plan | undefined {
   const missing: string[] = [];
   for (const view of volumes) {
     if (view.claim !== undefined) {
-      if (!isMarkedBy(view.claim, restore) && !isDeleting(view.claim))
-        changes.push(deleteClaim(view.claim, 'the restore replaces it'));
+      if (!isMarkedBy(view.claim, restore) && !isDeleting(view.claim)) changes.push(replaceClaim(restore, view.claim));
     } else if (view.snapshot === undefined || view.backup === undefined) missing.push(view.snapshotName);
     else changes.push(createClaim(world, view, view.backup));
   }
@@ -74,6 +74,22 @@ export function createClaims(world: RestoreWorld): Plan | undefined {
   if (missing.length === 0) return undefined;
   const message = `Waiting for VolumeSnapshot ${missing.join(', ')}, which does not exist`;
   return continueRestore(world, { reason: 'VolumeSnapshotMissing', message, requeueAfterMs: RECHECK_MS });
+}
+
+/** Marks the claim as replaced by this restore, then deletes it. */
+function replaceClaim({ metadata: { uid: by } }: RestoreWorld['restore'], claim: OwnClaim['claim']): Change {
+  if (replacedBy(claim) === by) return deleteClaim(claim, 'the restore replaces it');
+  const { name, namespace, uid, resourceVersion } = claim.metadata;
+  const body = { metadata: { resourceVersion, annotations: { [REPLACED_BY_ANNOTATION]: by } } };
+  const patch = { type: 'merge', body } as const;
+  return {
+    do: 'patch',
+    type: PERSISTENT_VOLUME_CLAIMS,
+    name: { name, namespace },
+    uid,
+    patch,
+    why: 'the restore replaces it',
+  };
 }
 
 export function awaitClaims(world: RestoreWorld): Plan | undefined {
@@ -181,6 +197,8 @@ function checkClaim(world: RestoreWorld, { source }: ContentSpec, view: Restored
   const [user] = users;
   const cannotReplace = `Cannot replace PersistentVolumeClaim ${claimName}`;
   if (user !== undefined) return `${cannotReplace}: ${user} also uses it`;
+  if (world.vm?.status?.stateClaim?.uid === claim.metadata.uid)
+    return `${cannotReplace}: it holds the persistent state of the VM`;
   const owner = controllerOf(claim);
   if (owner === undefined)
     return belongsToTarget(world, view, claim) ? undefined : `${cannotReplace}: it does not belong to the VM`;

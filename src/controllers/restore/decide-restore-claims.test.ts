@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VOLUME_COPY_FINALIZER } from '#api/names.ts';
+import { REPLACED_BY_ANNOTATION } from '#api/storage/persistent-state.ts';
 import { planRestores } from '#controllers/restore/build-claim.ts';
 import { decideRestore } from '#controllers/restore/decide-restore.ts';
 import {
@@ -50,7 +51,15 @@ const steps: Record<string, Step> = {
     { volumes: [aView({ claim: aClaim({ annotations: {} }) })] },
     [`Failure: PersistentVolumeClaim ${CLAIM} already exists and was not created by this restore`],
   ],
-  'InPlace: deletes the old claim first': [inPlace(OLD_CLAIM), ['delete PersistentVolumeClaim']],
+  'InPlace: marks the old claim as replaced first': [inPlace(OLD_CLAIM), ['patch PersistentVolumeClaim']],
+  'InPlace: then deletes the old claim': [
+    inPlace(aClaim({ ...OLD_CLAIM.metadata, annotations: { [REPLACED_BY_ANNOTATION]: 'restore-uid' } })),
+    ['delete PersistentVolumeClaim'],
+  ],
+  'InPlace: does not delete a claim that another restore has marked': [
+    inPlace(aClaim({ ...OLD_CLAIM.metadata, annotations: { [REPLACED_BY_ANNOTATION]: 'another' } })),
+    ['patch PersistentVolumeClaim'],
+  ],
   'InPlace: waits for the deletion of the old claim': [
     inPlace(aClaim({ ...OLD_CLAIM.metadata, ...DELETED })),
     ['Waiting for new PVCs: db-root'],
@@ -66,7 +75,7 @@ const steps: Record<string, Step> = {
   ],
   'InPlace: replaces the claim of the snapshot also if the VM does not use it now': [
     { ...inPlace(SNAPSHOT_CLAIM), vm: aVm({ claimName: 'another', status: HELD_STATUS }) },
-    ['delete PersistentVolumeClaim'],
+    ['patch PersistentVolumeClaim'],
   ],
   'InPlace: waits for a conflicting claim once a disk was replaced': [
     {

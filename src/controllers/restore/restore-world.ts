@@ -23,8 +23,10 @@ export interface RestoreWorld {
   readonly volumes: readonly RestoredVolume[];
   /** The claim that holds the persistent state of the target now. */
   readonly currentState?: Stored<PersistentVolumeClaim>;
-  /** The claim that the restored state has superseded. */
-  readonly supersededState?: Stored<PersistentVolumeClaim>;
+  /** The claims that are marked as replaced by the restored state, which belongs to the target by then. */
+  readonly replacedStates?: readonly Stored<PersistentVolumeClaim>[];
+  /** Returns a VM that has the claim as a disk, or another VM whose status names it. */
+  diskUserOf?(claimName: string): string | undefined;
   /** `namespace/name` of another VM that has the firmware uuid of the snapshot. */
   readonly uuidHolder?: string;
   /** Milliseconds since the epoch. */
@@ -43,7 +45,7 @@ export interface RestoredVolume {
   readonly volume?: Stored<PersistentVolume>;
   readonly storageClass?: StorageClass;
   readonly snapshot?: VolumeSnapshot;
-  /** VMs and instances other than the target that use the claim: `VirtualMachine web`. */
+  /** VMs and instances other than the target that use the claim, or whose status names it: `VirtualMachine web`. */
   readonly users: readonly string[];
 }
 

@@ -48,6 +48,10 @@ export interface VmWorld {
    * it.
    */
   readonly stateConflicts?: readonly Stored<PersistentVolumeClaim>[];
+  /** The claims that may hold the state of the VM, and those that its status and its instance name. */
+  readonly stateClaims?: readonly Stored<PersistentVolumeClaim>[];
+  /** Returns the name of a VM that has the claim as a disk. */
+  diskUserOf?(claimName: string): string | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }

@@ -1,0 +1,183 @@
+/**
+ * Attempts to lose a disk or the persistent state of a protected VM without any right on VMs. Each test gives a user
+ * only the rights that its title names, and ends with the VM, its label and its data in place.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { STATE_LABEL, stateAnnotationOf, SUPERSEDES_ANNOTATION } from '#api/storage/persistent-state.ts';
+import { CLAIM_URL, claimRights, grant, protectedVm, stateOf, waitFor } from '#test/bypass/limited-users.ts';
+import { labelPatch, renderResponse } from '#test/support/protection.ts';
+import { aMigration } from '#test/support/migrating-vm.ts';
+import { aRestore, aSnapshot, diskText, writeDisk } from '#test/support/snapshots.ts';
+import type { Loose } from '#test/support/test-api.ts';
+import { aClaim, aVm, aVmOnClaim, startVmPlane } from '#test/support/vm-plane.ts';
+
+const MARKS_REFUSED = /^403 .*is written by Selfsame only|^403 .*are written by Selfsame only/;
+const DELETE_REFUSED = /^403 .*the protected VirtualMachine/;
+
+test('case 1: rights on claims do not unmark the persistent state of a protected VM', async (t) => {
+  const plane = await startVmPlane(t);
+  const eve = await grant(plane, 'eve', claimRights);
+  await plane.apply(protectedVm('db'));
+  plane.guest('db').writeState('nv', 'keys');
+  await plane.runVerb('stop', 'db');
+  const state = await stateOf(plane, 'db');
+  const url = `${CLAIM_URL}/${state.metadata.name}`;
+  assert.deepEqual((await plane.get('VirtualMachine', 'db')).status.stateClaim, {
+    name: state.metadata.name,
+    uid: state.metadata.uid,
+  });
+
+  const writes: Record<string, Loose> = {
+    'all owners and marks': {
+      ownerReferences: null,
+      labels: { [STATE_LABEL]: null },
+      annotations: { [stateAnnotationOf('db')]: null },
+    },
+    'the owners': { ownerReferences: null },
+    'the label': { labels: { [STATE_LABEL]: null } },
+    'another value of the label': { labels: { [STATE_LABEL]: 'other' } },
+    'the annotation': { annotations: { [stateAnnotationOf('db')]: null } },
+    'another value of the annotation': { annotations: { [stateAnnotationOf('db')]: 'false' } },
+    'a mark for another VM': { annotations: { [stateAnnotationOf('other')]: 'true' } },
+    'a claim that it supersedes': { annotations: { [SUPERSEDES_ANNOTATION]: 'x' } },
+    'a claim that replaces it': { annotations: { 'selfsame.io/replaced-by': 'x' } },
+    'another owner': {
+      ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'x', uid: 'x', controller: true }],
+    },
+  };
+  for (const [what, metadata] of Object.entries(writes)) {
+    await t.test(`a write of ${what} is refused`, async () => {
+      assert.match(renderResponse(await plane.call('PATCH', url, { body: { metadata }, user: eve })), MARKS_REFUSED);
+      assert.match(renderResponse(await plane.call('DELETE', url, { user: eve })), DELETE_REFUSED);
+    });
+  }
+  await t.test('labels and owners that do not matter can be changed', async () => {
+    const harmless = { labels: { team: 'a' }, annotations: { note: 'b' } };
+    const answer = await plane.call('PATCH', url, { body: { metadata: harmless }, user: eve });
+    assert.equal(renderResponse(answer), '200');
+  });
+  await t.test('a newer claim with the marks and the owner of the VM does not take its place', async () => {
+    const { labels, annotations, ownerReferences } = state.metadata;
+    const forged = {
+      ...aClaim('forged'),
+      metadata: {
+        name: 'forged',
+        labels: { [STATE_LABEL]: labels[STATE_LABEL] },
+        annotations: {
+          [stateAnnotationOf('db')]: annotations[stateAnnotationOf('db')],
+          [SUPERSEDES_ANNOTATION]: state.metadata.uid,
+        },
+        ownerReferences,
+      },
+    };
+    await plane.advance(5000);
+    assert.equal(renderResponse(await plane.call('POST', CLAIM_URL, { body: forged, user: eve })), '201');
+    await plane.settle();
+    await plane.runVerb('start', 'db');
+    await plane.advance(10_000);
+    assert.equal(plane.guest('db').readState('nv'), 'keys', 'the guest has its own keys');
+    assert.equal((await plane.get('VirtualMachine', 'db')).status.stateClaim.uid, state.metadata.uid);
+  });
+  await t.test('without the label the claim is deleted with the VM', async () => {
+    await plane.server.api.ok('PATCH', `/apis/kubevirt.io/v1/namespaces/default/virtualmachines/db`, {
+      body: labelPatch(null),
+    });
+    await plane.settle();
+    await plane.delete('VirtualMachine', 'db');
+    await plane.advance(10_000);
+    assert.equal(await plane.find('PersistentVolumeClaim', state.metadata.name), undefined);
+  });
+});
+
+test('case 2: a migration does not delete a disk of a protected VM that is marked as the state of another', async (t) => {
+  const plane = await startVmPlane(t);
+  const eve = await grant(plane, 'eve', [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }]);
+  await plane.apply(aClaim('gold'));
+  await plane.apply(aVmOnClaim('ledger', 'gold', { runStrategy: 'Always' }));
+  await writeDisk(plane, 'ledger', 'precious');
+  await plane.runVerb('stop', 'ledger');
+  const label = { metadata: { labels: { [STATE_LABEL]: 'x' } } };
+
+  await t.test('the mark is refused on a disk of a protected VM', async () => {
+    await plane.apply({ kind: 'VirtualMachine', ...labelPatch('true'), ...named('ledger', labelPatch('true')) });
+    const answer = await plane.call('PATCH', `${CLAIM_URL}/gold`, { body: label, user: eve });
+    assert.match(renderResponse(answer), MARKS_REFUSED);
+  });
+  await t.test('a mark from before the protection does not make it the state of another VM', async () => {
+    await plane.apply({ kind: 'VirtualMachine', ...named('ledger', labelPatch('false')) });
+    assert.equal(renderResponse(await plane.call('PATCH', `${CLAIM_URL}/gold`, { body: label, user: eve })), '200');
+    await plane.apply({ kind: 'VirtualMachine', ...named('ledger', labelPatch('true')) });
+    await plane.apply(aVm('x', { runStrategy: 'Always' }, { domain: { devices: { tpm: { persistent: true } } } }));
+    await plane.advance(10_000);
+    const { status } = await plane.get('VirtualMachine', 'x');
+    const failure = status.conditions.find(({ type }: Loose) => type === 'Failure');
+    assert.match(failure.message, /"gold" is marked as its persistent state, but is a disk of VirtualMachine "ledger"/);
+    assert.deepEqual(plane.guests('x'), []);
+    const gold = await plane.get('PersistentVolumeClaim', 'gold');
+    const claim = { claimName: 'gold', claimUID: gold.metadata.uid };
+    assert.equal(await plane.runVerb('releasestate', 'x', claim as Loose), '200');
+    await plane.advance(10_000);
+    assert.equal(plane.guests('x').length, 1, 'the VM starts with its own state');
+    assert.equal(await diskText(plane, 'ledger'), 'precious');
+  });
+  await t.test('a claim that became a disk while it was the state of another VM is not deleted', async () => {
+    await plane.apply({ ...aClaim('old'), ...named('old', { metadata: { labels: { [STATE_LABEL]: 'y' } } }) });
+    await plane.apply(aVm('y', { runStrategy: 'Always' }, { domain: { devices: { tpm: { persistent: true } } } }));
+    assert.equal((await plane.get('VirtualMachine', 'y')).status.stateClaim.name, 'old');
+    const keeper = aVmOnClaim('keeper', 'old', { runStrategy: 'Halted' });
+    await plane.apply({ ...keeper, ...named('keeper', labelPatch('true')) });
+    await plane.apply(aMigration('move', 'y'));
+    await plane.advance(60_000);
+    assert.equal((await plane.get('VirtualMachineInstanceMigration', 'move')).status.phase, 'Succeeded');
+    const kept = await plane.get('PersistentVolumeClaim', 'old');
+    assert.equal(kept.metadata.deletionTimestamp, undefined);
+    assert.equal(kept.metadata.annotations['selfsame.io/protected-vms'], 'keeper');
+    const { stateClaim } = (await plane.get('VirtualMachine', 'y')).status;
+    assert.notEqual(stateClaim.name, 'old');
+    assert.equal((await stateOf(plane, 'y')).metadata.name, stateClaim.name);
+  });
+});
+
+test('case 3: an annotation on the state claim of a restore does not make it delete a disk', async (t) => {
+  const plane = await startVmPlane(t);
+  const eve = await grant(plane, 'eve', claimRights);
+  await plane.apply(aClaim('root'));
+  await plane.apply(protectedVm('db', 'root'));
+  await writeDisk(plane, 'db', 'precious');
+  await plane.apply(aSnapshot('one', 'db'));
+  await plane.runVerb('stop', 'db');
+  // After a restore in place the VM owns its disk.
+  await plane.apply(aRestore('first', 'db', 'one', { volumeRestorePolicy: 'InPlace' }));
+  assert.equal((await plane.get('VirtualMachineRestore', 'first')).status.complete, true);
+  const disk = await plane.get('PersistentVolumeClaim', 'root');
+  const before = await stateOf(plane, 'db');
+
+  await plane.beginApply(aRestore('second', 'db', 'one', { volumeRestorePolicy: 'PrefixTargetName' }));
+  const isOwnedBy = (kind: string) => async () =>
+    (await plane.list('PersistentVolumeClaim')).find(
+      ({ metadata }) =>
+        metadata.labels?.[STATE_LABEL] === 'db' &&
+        metadata.name !== before.metadata.name &&
+        metadata.ownerReferences?.[0]?.kind === kind,
+    );
+  const body = { metadata: { annotations: { [SUPERSEDES_ANNOTATION]: disk.metadata.uid } } };
+  // Both before and after the restore has handed the claim over to the VM.
+  const forged = await waitFor(plane, isOwnedBy('VirtualMachineRestore'));
+  const early = await plane.call('PATCH', `${CLAIM_URL}/${forged.metadata.name}`, { body, user: eve });
+  await waitFor(plane, isOwnedBy('VirtualMachine'));
+  const late = await plane.call('PATCH', `${CLAIM_URL}/${forged.metadata.name}`, { body, user: eve });
+  await plane.advance(30_000);
+  for (const answer of [early, late]) assert.match(renderResponse(answer), /^200$|^403/);
+  assert.equal((await plane.get('VirtualMachineRestore', 'second')).status.complete, true);
+  const kept = await plane.find('PersistentVolumeClaim', 'root');
+  assert.equal(kept?.metadata.uid, disk.metadata.uid, 'the disk is kept');
+  assert.equal(kept.metadata.deletionTimestamp, undefined);
+  assert.equal(await plane.find('PersistentVolumeClaim', before.metadata.name), undefined, 'the old state is replaced');
+  assert.equal((await stateOf(plane, 'db')).metadata.uid, forged.metadata.uid);
+  assert.equal((await plane.get('VirtualMachine', 'db')).status.stateClaim.uid, forged.metadata.uid);
+});
+
+function named(name: string, { metadata }: Loose): Loose {
+  return { metadata: { name, ...metadata } };
+}
