@@ -8,7 +8,7 @@ import { STATE_LABEL, stateAnnotationOf, SUPERSEDES_ANNOTATION } from '#api/stor
 import { CLAIM_URL, claimRights, grant, protectedVm, stateOf, waitFor } from '#test/bypass/limited-users.ts';
 import { labelPatch, renderResponse } from '#test/support/protection.ts';
 import { aMigration } from '#test/support/migrating-vm.ts';
-import { aRestore, aSnapshot, diskText, writeDisk } from '#test/support/snapshots.ts';
+import { aRestore, aSnapshot, contentOf, diskText, writeDisk } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aClaim, aVm, aVmOnClaim, startVmPlane } from '#test/support/vm-plane.ts';
 
@@ -181,3 +181,60 @@ test('case 3: an annotation on the state claim of a restore does not make it del
 function named(name: string, { metadata }: Loose): Loose {
   return { metadata: { name, ...metadata } };
 }
+
+test('case 7: rights on snapshots do not change what a restore writes to a VM', async (t) => {
+  const plane = await startVmPlane(t);
+  const snapshotRights = [{ apiGroups: ['snapshot.kubevirt.io'], resources: ['*'], verbs: ['*'] }];
+  const eve = await grant(plane, 'eve', snapshotRights);
+  const vmRights = { apiGroups: ['kubevirt.io'], resources: ['virtualmachines'], verbs: ['update'] };
+  const alice = await grant(plane, 'alice', [...snapshotRights, vmRights]);
+  await plane.apply(protectedVm('db'));
+  await plane.runVerb('stop', 'db');
+  await plane.apply(aSnapshot('one', 'db'));
+  const { url, ...content } = await contentOf(plane, 'one');
+  const contents = url.slice(0, url.lastIndexOf('/'));
+  const restores = contents.replace('virtualmachinesnapshotcontents', 'virtualmachinerestores');
+  const forgedSpec = structuredClone(content.spec);
+  const { spec } = forgedSpec.source.virtualMachine.spec.template;
+  spec.domain.firmware = { ...spec.domain.firmware, uuid: 'aaaaaaaa-b3ef-428c-8861-06e72d69f223' };
+  const CONTENT_REFUSED = /^403 .*is written by Selfsame only; take a VirtualMachineSnapshot$/;
+
+  await t.test('the spec of a content cannot be changed, not even by an administrator', async () => {
+    for (const options of [{ user: eve }, {}]) {
+      const body = { spec: forgedSpec };
+      assert.match(renderResponse(await plane.call('PATCH', url, { body, ...options })), CONTENT_REFUSED);
+      const replaced = { ...content, spec: forgedSpec };
+      assert.match(renderResponse(await plane.call('PUT', url, { body: replaced, ...options })), CONTENT_REFUSED);
+    }
+  });
+  await t.test('a content cannot be created', async () => {
+    const { apiVersion, kind } = content;
+    const body = { apiVersion, kind, metadata: { name: 'forged' }, spec: forgedSpec };
+    assert.match(renderResponse(await plane.call('POST', contents, { body, user: eve })), CONTENT_REFUSED);
+  });
+  await t.test('its labels can be changed', async () => {
+    const body = { metadata: { labels: { team: 'a' } } };
+    assert.equal(renderResponse(await plane.call('PATCH', url, { body, user: eve })), '200');
+  });
+  const patches = ['{"op": "replace", "path": "/spec/template/spec/domain/memory/guest", "value": "256Mi"}'];
+  await t.test('a restore with patches requires the right to update the VM', async () => {
+    const body = aRestore('patched', 'copy', 'one', { patches });
+    const answer = renderResponse(await plane.call('POST', restores, { body, user: eve }));
+    assert.match(answer, /^403 .*patches require the right to update VirtualMachine "copy"/);
+    assert.equal(renderResponse(await plane.call('POST', restores, { body, user: alice })), '201');
+    await plane.advance(30_000);
+    const { status } = await plane.get('VirtualMachineRestore', 'patched');
+    assert.equal(status.complete, true, JSON.stringify(status.conditions));
+    assert.equal((await plane.get('VirtualMachine', 'copy')).spec.template.spec.domain.memory.guest, '256Mi');
+  });
+  await t.test('a restore without patches does not', async () => {
+    const body = aRestore('plain', 'db', 'one');
+    assert.equal(renderResponse(await plane.call('POST', restores, { body, user: eve })), '201');
+    const patched = { spec: { patches } };
+    const answer = await plane.call('PATCH', `${restores}/plain`, { body: patched, user: eve });
+    assert.match(renderResponse(answer), /^4\d\d /);
+    await plane.advance(30_000);
+    assert.equal((await plane.get('VirtualMachineRestore', 'plain')).status.complete, true);
+    assert.equal((await plane.get('VirtualMachine', 'db')).spec.template.spec.domain.memory.guest, '128Mi');
+  });
+});
