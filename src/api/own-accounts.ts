@@ -14,6 +14,9 @@ const kubeSystem = (name: string) => `system:serviceaccount:kube-system:${name}`
 const CONTROLLER_MANAGER = 'system:kube-controller-manager';
 const GARBAGE_COLLECTOR = kubeSystem('generic-garbage-collector');
 
+/** Users that delete everything in a namespace whose deletion was accepted. */
+export const NAMESPACE_DELETERS: readonly string[] = [kubeSystem('namespace-controller'), CONTROLLER_MANAGER];
+
 /** Users that may change identity records of VMs. The garbage collector removes owner references of orphans. */
 export const RECORD_WRITERS: readonly string[] = [
   ...['vm-controller', 'device-map-controller', 'restore-controller'].map(accountOf),

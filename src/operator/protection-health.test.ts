@@ -107,7 +107,7 @@ test('unknown policies count as missing', () => {
   const { isAvailable, reason, message } = protectionHealth('served', []);
   assert.deepEqual([isAvailable, reason], [false, 'PolicyMissing']);
   assert.equal(deleteProtectionPolicies.length, 12);
-  assert.match(message, /and 3 more$/);
+  assert.match(message, /and 7 more$/);
 });
 
 test('a cluster without policies lacks only the delete protection', () => {

@@ -238,3 +238,66 @@ test('case 7: rights on snapshots do not change what a restore writes to a VM', 
     assert.equal((await plane.get('VirtualMachine', 'db')).spec.template.spec.domain.memory.guest, '128Mi');
   });
 });
+
+const VOLUME_SNAPSHOTS = '/apis/snapshot.storage.k8s.io/v1/namespaces/default/volumesnapshots';
+const IN_PLACE = { volumeRestorePolicy: 'InPlace' };
+
+test('case 4: a restore in place keeps its snapshot until the new disk has the data', async (t) => {
+  const plane = await startVmPlane(t);
+  const volumeSnapshotRights = { apiGroups: ['snapshot.storage.k8s.io'], resources: ['*'], verbs: ['*'] };
+  const eve = await grant(plane, 'eve', [...claimRights, volumeSnapshotRights]);
+  await plane.apply(aClaim('root'));
+  await plane.apply(protectedVm('db', 'root'));
+  await writeDisk(plane, 'db', 'precious');
+  await plane.apply(aSnapshot('one', 'db'));
+  await plane.runVerb('stop', 'db');
+  const snapshotOf = async (name: string): Promise<string> => {
+    const { spec } = await contentOf(plane, name);
+    return spec.volumeBackups.find(({ volumeName }: Loose) => volumeName === 'root').volumeSnapshotName;
+  };
+  const finalizers = (values: string[] | null) =>
+    plane.server.api.ok('PATCH', `${CLAIM_URL}/root`, { body: { metadata: { finalizers: values } }, user: eve });
+
+  await t.test('the snapshot cannot be deleted while the old claim is held', async () => {
+    const before = await plane.get('PersistentVolumeClaim', 'root');
+    await finalizers([...before.metadata.finalizers, 'example.org/hold']);
+    await plane.apply(aRestore('back', 'db', 'one', IN_PLACE));
+    const held = await plane.get('PersistentVolumeClaim', 'root');
+    assert.notEqual(held.metadata.deletionTimestamp, undefined, 'the restore replaces the claim');
+    const url = `${VOLUME_SNAPSHOTS}/${await snapshotOf('one')}`;
+    const refusal = /^403 .*VirtualMachineRestore back needs it/;
+    assert.match(renderResponse(await plane.call('DELETE', url, { user: eve })), refusal);
+    assert.match(renderResponse(await plane.call('DELETE', VOLUME_SNAPSHOTS, { user: eve })), refusal);
+    const { metadata } = await plane.server.api.ok('GET', url);
+    const hold = Object.keys(metadata.annotations).find((key) => key.startsWith('needed-by-restore.selfsame.io/'));
+    const unheld = { body: { metadata: { annotations: { [hold!]: null } } }, user: eve };
+    assert.match(renderResponse(await plane.call('PATCH', url, unheld)), /^403 .*is written by Selfsame only$/);
+    assert.match(renderResponse(await plane.call('DELETE', url, { user: eve })), refusal);
+    await plane.server.api.ok('PATCH', `${CLAIM_URL}/root`, {
+      body: { metadata: { finalizers: held.metadata.finalizers.filter((one: string) => !one.startsWith('example')) } },
+      user: eve,
+    });
+    await plane.advance(30_000);
+    assert.equal((await plane.get('VirtualMachineRestore', 'back')).status.complete, true);
+    await plane.runVerb('start', 'db');
+    await plane.advance(10_000);
+    assert.equal(await diskText(plane, 'db'), 'precious');
+  });
+  await t.test('afterwards the snapshot can be deleted', async () => {
+    const name = await snapshotOf('one');
+    assert.equal(renderResponse(await plane.call('DELETE', `${VOLUME_SNAPSHOTS}/${name}`, { user: eve })), '200');
+    await plane.advance(10_000);
+    assert.equal(await plane.find('VolumeSnapshot', name), undefined);
+  });
+  await t.test('a restore whose snapshot is gone replaces nothing', async () => {
+    await plane.runVerb('stop', 'db');
+    const before = await plane.get('PersistentVolumeClaim', 'root');
+    await plane.apply(aRestore('again', 'db', 'one', IN_PLACE));
+    await plane.advance(30_000);
+    const { status } = await plane.get('VirtualMachineRestore', 'again');
+    assert.notEqual(status.complete, true);
+    const after = await plane.get('PersistentVolumeClaim', 'root');
+    assert.deepEqual([after.metadata.uid, after.metadata.deletionTimestamp], [before.metadata.uid, undefined]);
+    assert.equal(await diskText(plane, 'db'), 'precious');
+  });
+});

@@ -63,17 +63,12 @@ export function refuseClaims(world: RestoreWorld): Plan | undefined {
 export function createClaims(world: RestoreWorld): Plan | undefined {
   const { restore, volumes } = world;
   const changes: Change[] = [];
-  const missing: string[] = [];
   for (const view of volumes) {
     if (view.claim !== undefined) {
       if (!isMarkedBy(view.claim, restore) && !isDeleting(view.claim)) changes.push(replaceClaim(restore, view.claim));
-    } else if (view.snapshot === undefined || view.backup === undefined) missing.push(view.snapshotName);
-    else changes.push(createClaim(world, view, view.backup));
+    } else if (view.backup !== undefined) changes.push(createClaim(world, view, view.backup));
   }
-  if (changes.length > 0) return tryChanges(changes.slice(0, MAX_AT_ONCE));
-  if (missing.length === 0) return undefined;
-  const message = `Waiting for VolumeSnapshot ${missing.join(', ')}, which does not exist`;
-  return continueRestore(world, { reason: 'VolumeSnapshotMissing', message, requeueAfterMs: RECHECK_MS });
+  return changes.length > 0 ? tryChanges(changes.slice(0, MAX_AT_ONCE)) : undefined;
 }
 
 /** Marks the claim as replaced by this restore, then deletes it. */

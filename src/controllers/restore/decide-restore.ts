@@ -12,6 +12,7 @@ import {
   nameClaims,
   refuseClaims,
 } from '#controllers/restore/claims.ts';
+import { holdSnapshots } from '#controllers/restore/needed-snapshots.ts';
 import { isTargetWritten, type RestoreWorld } from '#controllers/restore/restore-world.ts';
 import {
   completeRestore,
@@ -51,6 +52,7 @@ const rules: readonly Rule[] = [
   refuseClaims,
   awaitStop,
   nameClaims,
+  holdSnapshots, // From here on, either the old disks or the snapshots exist.
   createClaims,
   awaitClaims,
   writeVm,

@@ -26,6 +26,7 @@ import {
 import { stateIndexKey, stateIndexKeysOf } from '#controllers/shared/persistent-state/claims-by-state.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import { concludeRestore, decideRestore, UUID_RENEWED_REASON } from '#controllers/restore/decide-restore.ts';
+import { defineNeededSnapshots } from '#controllers/restore/needed-snapshots.ts';
 import { createRestoreObserver } from '#controllers/restore/observe-restore.ts';
 import { COMPLETED_REASON } from '#controllers/restore/restore-status.ts';
 import type { RestoreWorld } from '#controllers/restore/restore-world.ts';
@@ -61,7 +62,10 @@ export const restoreController: PlaneController = {
   eventSource: 'restore-controller',
   start(parts) {
     const events = copyEventsToVms(parts.events, parts.informer(VIRTUAL_MACHINES));
-    return [startController(defineRestores(parts), { ...parts, events })];
+    return [
+      startController(defineRestores(parts), { ...parts, events }),
+      startController(defineNeededSnapshots(parts), parts),
+    ];
   },
 };
 

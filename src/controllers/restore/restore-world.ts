@@ -44,7 +44,7 @@ export interface RestoredVolume {
   /** The volume of the claim. */
   readonly volume?: Stored<PersistentVolume>;
   readonly storageClass?: StorageClass;
-  readonly snapshot?: VolumeSnapshot;
+  readonly snapshot?: Stored<VolumeSnapshot>;
   /** VMs and instances other than the target that use the claim, or whose status names it: `VirtualMachine web`. */
   readonly users: readonly string[];
 }

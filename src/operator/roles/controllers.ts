@@ -96,7 +96,8 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     vmSnapshotRule(['patch', 'update'], 'virtualmachinerestores/status'),
     vmSnapshotRule(['update'], 'virtualmachinerestores/finalizers'),
     vmSnapshotRule(READ_VERBS, 'virtualmachinesnapshots', 'virtualmachinesnapshotcontents'),
-    volumeSnapshotRule(READ_VERBS, 'volumesnapshots'),
+    // Marks the snapshots that it needs, so that they are not deleted.
+    volumeSnapshotRule([...READ_VERBS, 'patch'], 'volumesnapshots'),
     vmRule([...READ_VERBS, 'create', 'patch'], 'virtualmachines'),
     vmRule(['update'], 'virtualmachines/finalizers'),
     vmRule(READ_VERBS, 'virtualmachineinstances'),
