@@ -5,6 +5,7 @@ import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
 import { macAddressesOf } from '#api/identity/mac-address-index.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { accountOf } from '#api/own-accounts.ts';
+import { isProtected } from '#api/protection/delete-protection.ts';
 import {
   findMigrationRefusal,
   validateVirtualMachineInstanceMigration,
@@ -18,7 +19,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
-import type { KubeObject, Stored } from '#kube/meta.ts';
+import { isDeleting, type KubeObject, type Stored } from '#kube/meta.ts';
 
 /** State that the decisions depend on besides the review; the server provides it. */
 export interface AdmissionLookup extends ProtectionLookup, EvictionLookup {
@@ -50,7 +51,11 @@ export function reviewVirtualMachine(request: ReviewRequest, lookup: AdmissionLo
   const errors = validateVirtualMachine(vm, { old, configuration, writer });
   return {
     errors,
-    warnings: [...virtualMachineWarnings(vm, { old, configuration }), ...warnAboutDuplicates(vm, lookup)],
+    warnings: [
+      ...virtualMachineWarnings(vm, { old, configuration }),
+      ...warnAboutDuplicates(vm, lookup),
+      ...warnAboutDeletedClaims(vm, old, lookup),
+    ],
   };
 }
 
@@ -130,6 +135,24 @@ function warnAboutDuplicates(vm: VirtualMachine, lookup: DuplicateLookup): strin
       .flatMap((mac) => warnAboutHolders(`MAC address ${mac}`, metadata, lookup.vmsWithMac(mac)))
       .slice(0, MAX_MAC_WARNINGS),
   ];
+}
+
+/** Warns about disks that are being deleted when the VM becomes protected: it is too late to keep the claims. */
+function warnAboutDeletedClaims(
+  vm: VirtualMachine,
+  old: VirtualMachine | undefined,
+  lookup: Pick<AdmissionLookup, 'claimsOfVm'>,
+): string[] {
+  if (!isProtected(vm) || (old !== undefined && isProtected(old))) return [];
+  return lookup
+    .claimsOfVm(vm)
+    .filter(isDeleting)
+    .slice(0, MAX_NAMED)
+    .map(
+      ({ metadata }) =>
+        `PersistentVolumeClaim "${metadata.name}" of the VirtualMachine is already being deleted, and delete protection cannot cancel that; ` +
+        'its volume is retained when the VM stops (condition ClaimBeingDeleted)',
+    );
 }
 
 /** Names VMs of the same namespace only: the user may not be allowed to see others. */

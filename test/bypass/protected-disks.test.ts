@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { STATE_LABEL, stateAnnotationOf, SUPERSEDES_ANNOTATION } from '#api/storage/persistent-state.ts';
 import { CLAIM_URL, claimRights, grant, protectedVm, stateOf, waitFor } from '#test/bypass/limited-users.ts';
-import { labelPatch, renderResponse } from '#test/support/protection.ts';
+import { labelPatch, locateDisk, renderResponse } from '#test/support/protection.ts';
 import { aMigration } from '#test/support/migrating-vm.ts';
 import { aRestore, aSnapshot, contentOf, diskText, writeDisk } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
@@ -299,5 +299,58 @@ test('case 4: a restore in place keeps its snapshot until the new disk has the d
     const after = await plane.get('PersistentVolumeClaim', 'root');
     assert.deepEqual([after.metadata.uid, after.metadata.deletionTimestamp], [before.metadata.uid, undefined]);
     assert.equal(await diskText(plane, 'db'), 'precious');
+  });
+});
+
+test('case 5: a disk that is already being deleted is kept when its VM is protected', async (t) => {
+  const plane = await startVmPlane(t);
+  await plane.apply(aClaim('root'));
+  await plane.apply(aVmOnClaim('db', 'root', { runStrategy: 'Always' }));
+  await writeDisk(plane, 'db', 'precious');
+  const { volumeName } = (await plane.get('PersistentVolumeClaim', 'root')).spec;
+  const { node } = await locateDisk(plane, 'default', 'db');
+  await plane.delete('PersistentVolumeClaim', 'root');
+  const vmUrl = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines/db';
+  const label = (value: string | null) => plane.call('PATCH', vmUrl, { body: labelPatch(value) });
+  const policyOf = async () => (await plane.get('PersistentVolume', volumeName)).spec.persistentVolumeReclaimPolicy;
+  const conditionOf = async () => {
+    const { status } = await plane.get('VirtualMachine', 'db');
+    return status.conditions.find(({ type }: Loose) => type === 'ClaimBeingDeleted')?.message;
+  };
+
+  await t.test('labelling warns, and a condition says what becomes of the data', async () => {
+    assert.match(await conditionOf(), /its data is deleted when the VM stops/);
+    const { status, warnings } = await label('true');
+    assert.equal(status, 200);
+    assert.match(warnings.join('\n'), /PersistentVolumeClaim "root" .*is already being deleted/);
+    await plane.settle();
+    assert.match(await conditionOf(), new RegExp(`its data stays in PersistentVolume "${volumeName}"`));
+    assert.equal(await policyOf(), 'Retain');
+  });
+  await t.test('without the label the volume has its own reclaim policy again', async () => {
+    await label(null);
+    await plane.settle();
+    assert.equal(await policyOf(), 'Delete');
+    await label('true');
+    await plane.settle();
+    assert.equal(await policyOf(), 'Retain');
+  });
+  await t.test('the volume is kept when the VM stops, and can be used again', async () => {
+    // The VM does not restart without its claim, so it is stopped by deleting its instance.
+    await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'db' }, spec: { runStrategy: 'Halted' } });
+    await plane.advance(60_000);
+    assert.deepEqual(plane.guests('db'), []);
+    assert.equal(await plane.find('PersistentVolumeClaim', 'root'), undefined, 'the deletion was accepted earlier');
+    assert.equal((await plane.get('PersistentVolume', volumeName)).status.phase, 'Released');
+    assert.equal(node.read(volumeName), 'precious');
+    await plane.server.api.ok('PATCH', `/api/v1/persistentvolumes/${volumeName}`, {
+      body: { spec: { claimRef: null } },
+    });
+    await plane.apply(aClaim('root', { volumeName, storageClassName: 'local' }));
+    await plane.runVerb('start', 'db');
+    await plane.advance(20_000);
+    assert.equal(await diskText(plane, 'db'), 'precious');
+    assert.equal(plane.guests('db').length, 1);
+    assert.equal((await plane.get('VirtualMachine', 'db')).metadata.labels['kubevirt.io/vm-delete-protection'], 'true');
   });
 });

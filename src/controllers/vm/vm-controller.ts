@@ -174,9 +174,13 @@ function definition({
     const isReplaced = findStateClaim(states, ownerOf(vm)) !== undefined;
     const own = isReplaced ? [] : states.filter((claim) => controllerUid(claim) === uid);
     return [
-      ...disks.filter(isDeleting).map(({ metadata: { name } }) => ({ name, holds: 'disk' as const })),
-      ...own.filter(isDeleting).map(({ metadata: { name } }) => ({ name, holds: 'state' as const })),
+      ...disks.filter(isDeleting).map((claim) => deletedClaim(claim, 'disk')),
+      ...own.filter(isDeleting).map((claim) => deletedClaim(claim, 'state')),
     ];
+  }
+
+  function deletedClaim({ metadata, spec }: Stored<PersistentVolumeClaim>, holds: DeletedClaim['holds']): DeletedClaim {
+    return { name: metadata.name, holds, ...(spec.volumeName && { volume: spec.volumeName }) };
   }
 
   function vmsOf(claim: Stored<PersistentVolumeClaim>): string[] {

@@ -64,6 +64,8 @@ export interface NeededClaim {
 export interface DeletedClaim {
   readonly name: string;
   readonly holds: 'disk' | 'state';
+  /** The volume that has its data. */
+  readonly volume?: string;
 }
 
 /** The content of the condition Failure: why the VM was not started or changed. */
