@@ -354,3 +354,68 @@ test('case 5: a disk that is already being deleted is kept when its VM is protec
     assert.equal((await plane.get('VirtualMachine', 'db')).metadata.labels['kubevirt.io/vm-delete-protection'], 'true');
   });
 });
+
+test('case 6: a disk that is detached from a protected VM stays protected', async (t) => {
+  const plane = await startVmPlane(t);
+  const verbRights = {
+    apiGroups: ['subresources.kubevirt.io'],
+    resources: ['virtualmachines/removevolume', 'virtualmachines/releasedisk'],
+    verbs: ['update'],
+  };
+  const eve = await grant(plane, 'eve', [...claimRights, verbRights]);
+  const vmRights = { apiGroups: ['kubevirt.io'], resources: ['virtualmachines'], verbs: ['update', 'patch', 'get'] };
+  const alice = await grant(plane, 'alice', [verbRights, vmRights]);
+  for (const name of ['root', 'extra', 'more']) await plane.apply(aClaim(name));
+  await plane.apply(protectedVm('db', 'root'));
+  const verb = (name: string, body: Loose, user?: Loose) =>
+    plane.call('PUT', `/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/db/${name}`, {
+      body,
+      ...(user && { user }),
+    });
+  for (const claimName of ['extra', 'more']) {
+    const volumeSource = { persistentVolumeClaim: { claimName, hotpluggable: true } };
+    const disk = { name: claimName, disk: { bus: 'scsi' } };
+    assert.equal((await verb('addvolume', { name: claimName, disk, volumeSource })).status, 202);
+    await plane.advance(10_000);
+  }
+  await t.test('detaching requires the right to update the VM', async () => {
+    const answer = renderResponse(await verb('removevolume', { name: 'extra' }, eve));
+    assert.match(answer, /^403 .*User "eve" cannot update resource "virtualmachines"/);
+    for (const name of ['extra', 'more'])
+      assert.equal(renderResponse(await verb('removevolume', { name }, alice)), '202');
+    await plane.advance(30_000);
+    assert.deepEqual((await plane.get('VirtualMachine', 'db')).spec.template.spec.volumes.length, 1);
+  });
+  await t.test('the detached claims cannot be deleted', async () => {
+    for (const name of ['extra', 'more']) {
+      const answer = renderResponse(await plane.call('DELETE', `${CLAIM_URL}/${name}`, { user: eve }));
+      assert.match(answer, /^403 .*it is a disk of the protected VirtualMachine db;/);
+    }
+    const { protectedClaims } = (await plane.get('VirtualMachine', 'db')).status;
+    assert.deepEqual(
+      protectedClaims.map(({ name, detached }: Loose) => [name, detached ?? false]),
+      [
+        ['extra', true],
+        ['more', true],
+        ['root', false],
+      ],
+    );
+  });
+  await t.test('somebody who may update the VM releases one by name', async () => {
+    const body = { claimName: 'extra' };
+    assert.match(renderResponse(await verb('releasedisk', body, eve)), /^403 .*User "eve" cannot update/);
+    const attached = renderResponse(await verb('releasedisk', { claimName: 'root' }, alice));
+    assert.match(attached, /^409 .*PersistentVolumeClaim "root": it is a disk of the VM; remove it from the VM first/);
+    const other = renderResponse(await verb('releasedisk', { claimName: 'other' }, alice));
+    assert.match(other, /^409 .*PersistentVolumeClaim "other": the VM does not protect it/);
+    assert.equal(renderResponse(await verb('releasedisk', body, alice)), '200');
+    await plane.settle();
+    assert.equal(renderResponse(await plane.call('DELETE', `${CLAIM_URL}/extra`, { user: eve })), '200');
+    assert.match(renderResponse(await plane.call('DELETE', `${CLAIM_URL}/more`, { user: eve })), DELETE_REFUSED);
+  });
+  await t.test('without the label all of them can be deleted', async () => {
+    await plane.apply({ kind: 'VirtualMachine', ...named('db', labelPatch('false')) });
+    assert.equal((await plane.get('VirtualMachine', 'db')).status.protectedClaims, undefined);
+    assert.equal(renderResponse(await plane.call('DELETE', `${CLAIM_URL}/more`, { user: eve })), '200');
+  });
+});

@@ -13,7 +13,7 @@ export function claimNamesOf({ volumes = [] }: Pick<VmiSpec, 'volumes'>): string
 }
 
 /** Returns the names of the claims that the status of a VM names. Only our own accounts write the status. */
-export function statusClaimNames(status: Pick<VmStatus, 'stateClaim'> | undefined): string[] {
-  const { name } = status?.stateClaim ?? {};
-  return name === undefined ? [] : [name];
+export function statusClaimNames(status: Pick<VmStatus, 'stateClaim' | 'protectedClaims'> | undefined): string[] {
+  const { stateClaim, protectedClaims = [] } = status ?? {};
+  return [stateClaim, ...protectedClaims].flatMap((claim) => claim?.name ?? []);
 }

@@ -302,6 +302,7 @@ function definition({
         deletedClaims: deletedClaimsOf(vm),
         stateConflicts: stateConflictsOf(vm),
         stateClaims: stateClaimsOf(vm, own ? named : undefined),
+        claimUidOf: (name) => claims.get(keyOf({ namespace: vm.metadata.namespace, name }))?.metadata.uid,
         diskUserOf: diskUserIn(vm.metadata.namespace),
         now: clock.now(),
       };

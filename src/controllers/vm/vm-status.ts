@@ -5,6 +5,7 @@ import { vmConditions } from '#controllers/vm/conditions.ts';
 import type { VmFailure, VmWorld } from '#controllers/vm/vm-world.ts';
 import { recordUidStatus } from '#controllers/vm/identity/lost-record.ts';
 import { printableStatusOf } from '#controllers/vm/printable-status.ts';
+import { protectedClaimsStatus } from '#controllers/vm/protected-claims.ts';
 import { protectionStatus } from '#controllers/vm/protection.ts';
 import { observedGeneration } from '#controllers/vm/hotplug/restart-required.ts';
 import { stateClaimStatus } from '#controllers/vm/state-claim.ts';
@@ -34,6 +35,7 @@ export function vmStatusOf(world: VmWorld, vmFailure: VmFailure | undefined = fi
     ...recordUidStatus(world),
     ...stateClaimStatus(world),
     ...protectionStatus(world),
+    ...protectedClaimsStatus(world),
     ...restartMark(world),
   };
 }

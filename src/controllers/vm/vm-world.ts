@@ -50,6 +50,8 @@ export interface VmWorld {
   readonly stateConflicts?: readonly Stored<PersistentVolumeClaim>[];
   /** The claims that may hold the state of the VM, and those that its status and its instance name. */
   readonly stateClaims?: readonly Stored<PersistentVolumeClaim>[];
+  /** Returns the uid of the claim with this name, or undefined if there is none. */
+  claimUidOf?(claimName: string): string | undefined;
   /** Returns the name of a VM that has the claim as a disk. */
   diskUserOf?(claimName: string): string | undefined;
   /** Milliseconds since the epoch. */
