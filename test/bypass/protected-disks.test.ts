@@ -419,3 +419,29 @@ test('case 6: a disk that is detached from a protected VM stays protected', asyn
     assert.equal(renderResponse(await plane.call('DELETE', `${CLAIM_URL}/more`, { user: eve })), '200');
   });
 });
+
+test('while none of our components runs, the API server keeps the claims of a protected VM', async (t) => {
+  const plane = await startVmPlane(t, { nodes: 1 });
+  const eve = await grant(plane, 'eve', claimRights);
+  await plane.apply(aClaim('root'));
+  await plane.apply(protectedVm('db', 'root'));
+  await plane.apply(aSnapshot('one', 'db'));
+  const state = await stateOf(plane, 'db');
+  const { url } = await contentOf(plane, 'one');
+  await plane.server.parts.stop();
+  const unmarked = { ownerReferences: null, labels: { [STATE_LABEL]: null } };
+  const replaced = { annotations: { 'selfsame.io/replaced-by': 'x' } };
+  for (const [name, metadata] of [
+    [state.metadata.name, unmarked],
+    [state.metadata.name, replaced],
+    ['root', { labels: { [STATE_LABEL]: 'x' } }],
+    ['root', replaced],
+  ]) {
+    const answer = await plane.call('PATCH', `${CLAIM_URL}/${name}`, { body: { metadata }, user: eve });
+    assert.match(renderResponse(answer), MARKS_REFUSED);
+  }
+  for (const name of [state.metadata.name, 'root'])
+    assert.match(renderResponse(await plane.call('DELETE', `${CLAIM_URL}/${name}`, { user: eve })), DELETE_REFUSED);
+  const forged = await plane.call('PATCH', url, { body: { spec: { virtualMachineSnapshotName: 'x' } } });
+  assert.match(renderResponse(forged), /^403 /);
+});

@@ -11,7 +11,12 @@ import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { ContentSpec } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { buildRestoredClaim, replacesClaim } from '#controllers/restore/build-claim.ts';
-import { isMarkedBy, type RestoreWorld, type RestoredVolume } from '#controllers/restore/restore-world.ts';
+import {
+  isMarkedBy,
+  isRestoredClaim,
+  type RestoreWorld,
+  type RestoredVolume,
+} from '#controllers/restore/restore-world.ts';
 import { failRestore, continueRestore, tryChanges } from '#controllers/restore/restore-status.ts';
 import { handOverRestoredState, isStateClaim } from '#controllers/restore/restored-state.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
@@ -65,7 +70,7 @@ export function createClaims(world: RestoreWorld): Plan | undefined {
   const changes: Change[] = [];
   for (const view of volumes) {
     if (view.claim !== undefined) {
-      if (!isMarkedBy(view.claim, restore) && !isDeleting(view.claim)) changes.push(replaceClaim(restore, view.claim));
+      if (!isRestoredClaim(view, restore) && !isDeleting(view.claim)) changes.push(replaceClaim(restore, view.claim));
     } else if (view.backup !== undefined) changes.push(createClaim(world, view, view.backup));
   }
   return changes.length > 0 ? tryChanges(changes.slice(0, MAX_AT_ONCE)) : undefined;
@@ -103,7 +108,7 @@ export function hasReplaced({ restore, volumes }: RestoreWorld): boolean {
   return volumes.some(
     (view) =>
       replacesClaim(restore, view) &&
-      (view.claim === undefined || isDeleting(view.claim) || isMarkedBy(view.claim, restore)),
+      (view.claim === undefined || isDeleting(view.claim) || isRestoredClaim(view, restore)),
   );
 }
 
@@ -185,7 +190,7 @@ function checkClaim(world: RestoreWorld, { source }: ContentSpec, view: Restored
   const { restore } = world;
   const { claim, claimName, users } = view;
   // A claim under deletion will make room.
-  if (claim === undefined || isMarkedBy(claim, restore) || isDeleting(claim)) return undefined;
+  if (claim === undefined || isRestoredClaim(view, restore) || isDeleting(claim)) return undefined;
   const { name } = restore.spec.target;
   const conflict = `PersistentVolumeClaim ${claimName} already exists and was not created by this restore`;
   if (!replacesClaim(restore, view) || source.virtualMachine.metadata.name !== name) return conflict;
@@ -198,6 +203,8 @@ function checkClaim(world: RestoreWorld, { source }: ContentSpec, view: Restored
   if (owner === undefined)
     return belongsToTarget(world, view, claim) ? undefined : `${cannotReplace}: it does not belong to the VM`;
   const isOwnedByVm = owner.kind === VIRTUAL_MACHINES.kind && owner.name === name;
+  // A user has given it the owner and the mark of this restore, but it does not have the snapshot as its source.
+  if (owner.uid === restore.metadata.uid && isMarkedBy(claim, restore)) return undefined;
   return isOwnedByVm ? undefined : `${cannotReplace}: it belongs to ${owner.kind} ${owner.name}`;
 }
 
@@ -212,8 +219,9 @@ function belongsToTarget(
 }
 
 /** Reports whether the claim has its data, or waits for its first consumer and gets the data when the VM starts. */
-function isReady({ restore }: RestoreWorld, { claim, volume, storageClass }: RestoredVolume): boolean {
-  if (claim === undefined || isDeleting(claim) || !isMarkedBy(claim, restore)) return false;
+function isReady({ restore }: RestoreWorld, view: RestoredVolume): boolean {
+  const { claim, volume, storageClass } = view;
+  if (claim === undefined || isDeleting(claim) || !isRestoredClaim(view, restore)) return false;
   if (claim.status?.phase === 'Bound') {
     return volume !== undefined && volume.metadata.finalizers?.includes(VOLUME_COPY_FINALIZER) !== true;
   }

@@ -32,6 +32,12 @@ import {
   testSteps,
 } from '#controllers/restore/testing/restore-steps.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { ObjectMeta } from '#kube/meta.ts';
+
+const aSnapshotWith = (metadata: ObjectMeta) => {
+  const snapshot = aVolumeSnapshot();
+  return { ...snapshot, metadata: { ...snapshot.metadata, ...metadata } };
+};
 
 const steps: Record<string, Step> = {
   'names the claims before creating them': [
@@ -59,6 +65,40 @@ const steps: Record<string, Step> = {
   'InPlace: does not delete a claim that another restore has marked': [
     inPlace(aClaim({ ...OLD_CLAIM.metadata, annotations: { [REPLACED_BY_ANNOTATION]: 'another' } })),
     ['patch PersistentVolumeClaim'],
+  ],
+  'InPlace: replaces an empty claim to which a user gave the mark of the restore': [
+    inPlace({ ...aClaim({ name: 'db-root' }), spec: { storageClassName: 'fast' } }),
+    ['patch PersistentVolumeClaim'],
+  ],
+  'InPlace: marks the snapshot before the old claim': [
+    {
+      ...inPlace(OLD_CLAIM),
+      volumes: [aView({ claimName: 'db-root', claim: OLD_CLAIM, snapshot: aSnapshotWith({ annotations: {} }) })],
+    },
+    ['patch VolumeSnapshot'],
+  ],
+  'InPlace: replaces nothing while its snapshot is being deleted': [
+    {
+      ...inPlace(OLD_CLAIM),
+      volumes: [aView({ claimName: 'db-root', claim: OLD_CLAIM, snapshot: aSnapshotWith(DELETED) })],
+    },
+    ['Waiting for VolumeSnapshot vs-root, which is being deleted'],
+  ],
+  'InPlace: fails if another VolumeSnapshot has the name of the snapshot': [
+    {
+      ...inPlace(OLD_CLAIM),
+      content: { ...aContent(), status: { readyToUse: true, creationTime: '2026-01-01T00:00:00Z' } },
+      volumes: [
+        aView({
+          claimName: 'db-root',
+          claim: OLD_CLAIM,
+          snapshot: { ...aVolumeSnapshot(), status: { readyToUse: true, creationTime: '2026-01-01T00:00:01Z' } },
+        }),
+      ],
+    },
+    [
+      'Failure: VolumeSnapshot vs-root was taken at 2026-01-01T00:00:01Z, after the snapshot of the VM (2026-01-01T00:00:00Z): it is another one',
+    ],
   ],
   'InPlace: waits for the deletion of the old claim': [
     inPlace(aClaim({ ...OLD_CLAIM.metadata, ...DELETED })),

@@ -14,8 +14,9 @@ import {
   type VirtualMachineRestore,
 } from '#api/virtual-machine-restore/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { continueRestore, tryChanges } from '#controllers/restore/restore-status.ts';
-import { isMarkedBy, type RestoreWorld } from '#controllers/restore/restore-world.ts';
+import { hasReplaced } from '#controllers/restore/claims.ts';
+import { continueRestore, failRestore, tryChanges } from '#controllers/restore/restore-status.ts';
+import { isRestoredClaim, type RestoreWorld } from '#controllers/restore/restore-world.ts';
 import { CLAIMS_BY_SOURCE, sourceSnapshotKeys } from '#controllers/shared/local-storage/snapshot-source.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
@@ -33,7 +34,7 @@ const CONCURRENCY = 4;
 /** Marks the snapshots of claims that do not exist yet. Until all are marked, no claim is replaced. */
 export function holdSnapshots(world: RestoreWorld): Plan | undefined {
   const { restore } = world;
-  const needed = world.volumes.filter(({ claim }) => claim === undefined || !isMarkedBy(claim, restore));
+  const needed = world.volumes.filter((view) => !isRestoredClaim(view, restore));
   const changes: Change[] = [];
   for (const { snapshot, snapshotName } of needed) {
     const absence = snapshot === undefined ? 'does not exist' : isDeleting(snapshot) ? 'is being deleted' : undefined;
@@ -41,10 +42,29 @@ export function holdSnapshots(world: RestoreWorld): Plan | undefined {
       const message = `Waiting for VolumeSnapshot ${snapshotName}, which ${absence ?? ''}`;
       return continueRestore(world, { reason: 'VolumeSnapshotMissing', message, requeueAfterMs: RECHECK_MS });
     }
+    const forgery = findForgery(world, snapshot);
+    if (forgery !== undefined) return refuseForgery(world, forgery);
     if (snapshot.metadata.annotations?.[neededByAnnotation(restore)] === undefined)
       changes.push(annotate(snapshot, { [neededByAnnotation(restore)]: restore.metadata.name }, 'a restore needs it'));
   }
   return changes.length === 0 ? undefined : tryChanges(changes.slice(0, MAX_AT_ONCE));
+}
+
+/**
+ * Returns why the VolumeSnapshot is not the one of the VM's snapshot: a user may have deleted that one and created
+ * another one with its name. The times are in statuses, which users cannot write.
+ */
+function findForgery({ content }: RestoreWorld, { metadata, status }: Stored<VolumeSnapshot>): string | undefined {
+  const taken = content?.status?.creationTime;
+  if (!taken || !status?.creationTime || Date.parse(status.creationTime) <= Date.parse(taken)) return undefined;
+  return `VolumeSnapshot ${metadata.name} was taken at ${status.creationTime}, after the snapshot of the VM (${taken}): it is another one`;
+}
+
+/** Fails the restore. A VM with some of its disks replaced must not run, so the restore waits then. */
+function refuseForgery(world: RestoreWorld, message: string): Plan {
+  const reason = 'VolumeSnapshotReplaced';
+  if (hasReplaced(world)) return continueRestore(world, { reason, message, requeueAfterMs: RECHECK_MS });
+  return failRestore(world, reason, message);
 }
 
 function annotate(

@@ -7,6 +7,8 @@ import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VirtualMachineSnapshotContent, VolumeBackup } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
+import { keyOf } from '#client/object-key.ts';
+import { sourceSnapshotKeys } from '#controllers/shared/local-storage/snapshot-source.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import type { VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
 
@@ -56,6 +58,18 @@ export function restoreMark({ metadata }: Stored<VirtualMachineRestore>): string
 
 export function isMarkedBy({ metadata }: KubeObject, restore: Stored<VirtualMachineRestore>): boolean {
   return metadata.annotations?.[LAST_RESTORE_ANNOTATION] === restoreMark(restore);
+}
+
+/**
+ * Reports whether the claim is the one of this restore. Users can write the mark, but not the source of an existing
+ * claim: a claim with the mark and without the snapshot as its source would be an empty disk.
+ */
+export function isRestoredClaim(
+  { claim, snapshotName }: Pick<RestoredVolume, 'claim' | 'snapshotName'>,
+  restore: Stored<VirtualMachineRestore>,
+): boolean {
+  if (claim === undefined || !isMarkedBy(claim, restore)) return false;
+  return sourceSnapshotKeys(claim).includes(keyOf({ namespace: claim.metadata.namespace, name: snapshotName }));
 }
 
 /** Reports whether the target has the spec of the snapshot: from then on the restore is always completed. */

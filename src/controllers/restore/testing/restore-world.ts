@@ -184,7 +184,10 @@ export function aClaim(
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
     metadata: { ...stored, name: CLAIM, uid: 'claim-uid', annotations: MARK, ownerReferences: [owner], ...metadata },
-    spec: { storageClassName: 'fast' },
+    spec: {
+      storageClassName: 'fast',
+      dataSource: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'vs-root' },
+    },
     status,
   };
 }
