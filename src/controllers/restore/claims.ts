@@ -65,6 +65,20 @@ export function refuseClaims(world: RestoreWorld): Plan | undefined {
   return undefined;
 }
 
+/**
+ * Records that claims are replaced, before the first one is. What users create in the place of a deleted claim must not
+ * make the restore fail: it would release the snapshot, which has the only copy then.
+ */
+export function beginReplacing(world: RestoreWorld): Plan | undefined {
+  const { restore, volumes } = world;
+  const replaces = volumes.some(
+    (view) => replacesClaim(restore, view) && view.claim !== undefined && !isRestoredClaim(view, restore),
+  );
+  if (!replaces || restore.status?.replacingClaims === true) return undefined;
+  const newStatus = { replacingClaims: true };
+  return continueRestore(world, { reason: 'CreatingClaims', message: 'Creating new PVCs', newStatus });
+}
+
 export function createClaims(world: RestoreWorld): Plan | undefined {
   const { restore, volumes } = world;
   const changes: Change[] = [];
@@ -105,6 +119,7 @@ export function awaitClaims(world: RestoreWorld): Plan | undefined {
 /** Reports whether the restore has already replaced a disk of the target: then it must be completed. */
 export function hasReplaced({ restore, volumes }: RestoreWorld): boolean {
   if (restore.status?.restores === undefined || restore.status.targetUID === undefined) return false;
+  if (restore.status.replacingClaims === true) return true;
   return volumes.some(
     (view) =>
       replacesClaim(restore, view) &&

@@ -27,6 +27,7 @@ import {
   inPlace,
   OLD_CLAIM,
   SNAPSHOT_CLAIM,
+  startedRestore,
   waitsForConsumer,
   type Step,
   testSteps,
@@ -34,6 +35,12 @@ import {
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { ObjectMeta } from '#kube/meta.ts';
 
+const CONFIG_MAP = { apiVersion: 'v1', kind: 'ConfigMap', name: 'x', uid: 'x', controller: true };
+/** Returns the world of a restore that has recorded that it replaces claims. */
+const replacing = (claim: ReturnType<typeof aClaim>) => ({
+  ...inPlace(claim),
+  restore: startedRestore({ spec: IN_PLACE, status: { replacingClaims: true } }),
+});
 const aSnapshotWith = (metadata: ObjectMeta) => {
   const snapshot = aVolumeSnapshot();
   return { ...snapshot, metadata: { ...snapshot.metadata, ...metadata } };
@@ -57,17 +64,22 @@ const steps: Record<string, Step> = {
     { volumes: [aView({ claim: aClaim({ annotations: {} }) })] },
     [`Failure: PersistentVolumeClaim ${CLAIM} already exists and was not created by this restore`],
   ],
-  'InPlace: marks the old claim as replaced first': [inPlace(OLD_CLAIM), ['patch PersistentVolumeClaim']],
+  'InPlace: records that it replaces claims first': [inPlace(OLD_CLAIM), ['Creating new PVCs']],
+  'InPlace: waits if a user creates a claim in the place of the deleted one': [
+    replacing(aClaim({ ...OLD_CLAIM.metadata, uid: 'x', ownerReferences: [CONFIG_MAP] })),
+    ['Cannot replace PersistentVolumeClaim db-root: it belongs to ConfigMap x'],
+  ],
+  'InPlace: marks the old claim as replaced first': [replacing(OLD_CLAIM), ['patch PersistentVolumeClaim']],
   'InPlace: then deletes the old claim': [
-    inPlace(aClaim({ ...OLD_CLAIM.metadata, annotations: { [REPLACED_BY_ANNOTATION]: 'restore-uid' } })),
+    replacing(aClaim({ ...OLD_CLAIM.metadata, annotations: { [REPLACED_BY_ANNOTATION]: 'restore-uid' } })),
     ['delete PersistentVolumeClaim'],
   ],
   'InPlace: does not delete a claim that another restore has marked': [
-    inPlace(aClaim({ ...OLD_CLAIM.metadata, annotations: { [REPLACED_BY_ANNOTATION]: 'another' } })),
+    replacing(aClaim({ ...OLD_CLAIM.metadata, annotations: { [REPLACED_BY_ANNOTATION]: 'another' } })),
     ['patch PersistentVolumeClaim'],
   ],
   'InPlace: replaces an empty claim to which a user gave the mark of the restore': [
-    inPlace({ ...aClaim({ name: 'db-root' }), spec: { storageClassName: 'fast' } }),
+    replacing({ ...aClaim({ name: 'db-root' }), spec: { storageClassName: 'fast' } }),
     ['patch PersistentVolumeClaim'],
   ],
   'InPlace: marks the snapshot before the old claim': [
@@ -101,7 +113,7 @@ const steps: Record<string, Step> = {
     ],
   ],
   'InPlace: waits for the deletion of the old claim': [
-    inPlace(aClaim({ ...OLD_CLAIM.metadata, ...DELETED })),
+    replacing(aClaim({ ...OLD_CLAIM.metadata, ...DELETED })),
     ['Waiting for new PVCs: db-root'],
   ],
   'InPlace: then creates the new claim': [inPlace(), ['create PersistentVolumeClaim']],
@@ -114,7 +126,7 @@ const steps: Record<string, Step> = {
     ['Failure: Cannot replace PersistentVolumeClaim db-root: it does not belong to the VM'],
   ],
   'InPlace: replaces the claim of the snapshot also if the VM does not use it now': [
-    { ...inPlace(SNAPSHOT_CLAIM), vm: aVm({ claimName: 'another', status: HELD_STATUS }) },
+    { ...replacing(SNAPSHOT_CLAIM), vm: aVm({ claimName: 'another', status: HELD_STATUS }) },
     ['patch PersistentVolumeClaim'],
   ],
   'InPlace: waits for a conflicting claim once a disk was replaced': [

@@ -4,6 +4,7 @@ import { isRestoreFinished, VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machin
 import { firmwareOf, snapshotUuidOf } from '#controllers/restore/build-restored-vm.ts';
 import {
   awaitClaims,
+  beginReplacing,
   claimsOwnedEvents,
   handOverClaims,
   hasReplaced,
@@ -53,6 +54,7 @@ const rules: readonly Rule[] = [
   awaitStop,
   nameClaims,
   holdSnapshots, // From here on, either the old disks or the snapshots exist.
+  beginReplacing,
   createClaims,
   awaitClaims,
   writeVm,
