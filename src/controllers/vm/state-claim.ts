@@ -3,7 +3,14 @@
  * once it is known it does not follow labels, annotations or owners of claims, which users can write: it changes only if
  * a migration or restore has replaced the claim, if the guest runs with another one, or if the claim is gone. Pure.
  */
-import { findStateClaim, followReplacements, reportedStateClaim, stateOwnerOf } from '#api/storage/persistent-state.ts';
+import {
+  findStateClaim,
+  followReplacements,
+  needsState,
+  reportedStateClaim,
+  stateOwnerOf,
+} from '#api/storage/persistent-state.ts';
+import { templateSpec } from '#api/virtual-machine/kind.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { isFinal } from '#api/virtual-machine-instance/kind.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
@@ -13,6 +20,9 @@ import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 type Claim = Stored<PersistentVolumeClaim>;
 
 export function stateClaimStatus(world: VmWorld): Pick<VmStatus, 'stateClaim'> {
+  const { vm } = world;
+  // The mark of a claim does not give a VM state that it has never asked for.
+  if (vm.status?.stateClaim === undefined && !needsState(templateSpec(vm))) return {};
   const claim = currentClaim(world);
   return claim === undefined ? {} : { stateClaim: { name: claim.metadata.name, uid: claim.metadata.uid } };
 }
