@@ -40,6 +40,8 @@ export interface MigrationWorld {
   isClaimNameTaken(claimName: string): boolean;
   /** Returns the name of another instance that has not ended and uses the claim. */
   otherUserOf(claimName: string): string | undefined;
+  /** Returns a VM that has the claim as a disk, or another VM whose status names it as its state. */
+  otherVmOf(claimName: string): string | undefined;
   /** Volumes that are marked as incoming by this migration. */
   readonly incoming: readonly Stored<PersistentVolume>[];
   /** Other unfinished migrations of the same instance. */

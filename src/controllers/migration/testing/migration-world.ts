@@ -198,6 +198,7 @@ export function aWorld(more: Partial<MigrationWorld> = {}): MigrationWorld {
     sourceClaim: aStateClaim('source'),
     isClaimNameTaken: () => false,
     otherUserOf: () => undefined,
+    otherVmOf: () => undefined,
     incoming: [],
     others: [],
     finished: [],

@@ -1,0 +1,28 @@
+/** virtctl unprotect VM --disk CLAIM: ends the protection of a disk that was detached from a protected VM. */
+import { RELEASE_DISK_VERB } from '#api/verbs/verb.ts';
+import type { CommandContext } from '#cli/command.ts';
+import type { targetFlags } from '#cli/commands/protection/change-protection.ts';
+import { verbPath } from '#cli/connection/verb-path.ts';
+import { dryRunOption } from '#cli/dry-run.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import type { FlagValues } from '#lib/command-line/flag.ts';
+import { errorMessage } from '#lib/error-message.ts';
+
+/** Throws CommandError. */
+export async function releaseDisk(
+  { args, flags, connect, print }: CommandContext<FlagValues<typeof targetFlags>>,
+  claim: string,
+): Promise<void> {
+  const [vm] = args;
+  const { selector, allNamespaces, dryRun } = flags;
+  if (vm === undefined || selector !== undefined || allNamespaces)
+    throw new CommandError('Cannot use --disk without the name of one VM: virtctl unprotect VM --disk CLAIM');
+  const api = await connect();
+  const body = { claimName: claim, ...dryRunOption(dryRun, print) };
+  try {
+    await api.put(verbPath('virtualmachines', api.namespace, vm, RELEASE_DISK_VERB), body);
+  } catch (cause) {
+    throw new CommandError(`Error releasing PersistentVolumeClaim ${claim}: ${errorMessage(cause)}`, { cause });
+  }
+  print(`PersistentVolumeClaim ${claim} is no longer protected by VM ${vm}`);
+}
