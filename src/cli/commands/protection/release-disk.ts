@@ -4,11 +4,10 @@ import type { CommandContext } from '#cli/command.ts';
 import type { targetFlags } from '#cli/commands/protection/change-protection.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 import { dryRunOption } from '#cli/dry-run.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { explainFailure, UsageError } from '#lib/command-line/command-error.ts';
 import type { FlagValues } from '#lib/command-line/flag.ts';
-import { errorMessage } from '#lib/error-message.ts';
 
-/** Throws CommandError. */
+/** Throws CommandError or UsageError. */
 export async function releaseDisk(
   { args, flags, connect, print }: CommandContext<FlagValues<typeof targetFlags>>,
   claim: string,
@@ -16,13 +15,10 @@ export async function releaseDisk(
   const [vm] = args;
   const { selector, allNamespaces, dryRun } = flags;
   if (vm === undefined || selector !== undefined || allNamespaces)
-    throw new CommandError('Cannot use --disk without the name of one VM: virtctl unprotect VM --disk CLAIM');
+    throw new UsageError('Cannot use --disk without the name of one VM: virtctl unprotect VM --disk CLAIM');
   const api = await connect();
   const body = { claimName: claim, ...dryRunOption(dryRun, print) };
-  try {
-    await api.put(verbPath('virtualmachines', api.namespace, vm, RELEASE_DISK_VERB), body);
-  } catch (cause) {
-    throw new CommandError(`Error releasing PersistentVolumeClaim ${claim}: ${errorMessage(cause)}`, { cause });
-  }
+  const path = verbPath('virtualmachines', api.namespace, vm, RELEASE_DISK_VERB);
+  await explainFailure(`Cannot release PersistentVolumeClaim ${claim}: `, api.put(path, body));
   print(`PersistentVolumeClaim ${claim} is no longer protected by VM ${vm}`);
 }
