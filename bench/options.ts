@@ -6,7 +6,7 @@ import type { HostileOptions } from './hostile/measure-hostile.ts';
 import type { TransitionOptions } from './machine-types/measure-transition.ts';
 
 const ENGINE_TOPICS = ['footprint', 'get', 'list', 'create', 'patch', 'watch', 'admission', 'apiserver'] as const;
-export const VM_TOPICS = ['vm-start', 'vm-memory', 'vm-migration', 'vm-fleet'] as const;
+export const VM_TOPICS = ['vm-start', 'vm-sandbox', 'vm-memory', 'vm-migration', 'vm-fleet'] as const;
 export type VmTopic = (typeof VM_TOPICS)[number];
 /** Has rows from its own plane. */
 export const TRANSITION_TOPIC = 'machine-types';

@@ -2,9 +2,13 @@
 import type { EvictionLookup } from '#admission/pod-evictions.ts';
 import type { ProtectionLookup } from '#admission/protected-deletes.ts';
 import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
+import { warnAboutSharedClaims } from '#admission/shared-claims.ts';
 import { macAddressesOf } from '#api/identity/mac-address-index.ts';
+import { findFirmwareMismatch } from '#api/storage/boot-firmware.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
+import { describeUnofferedType } from '#api/machine-types/offered-types.ts';
 import { accountOf } from '#api/own-accounts.ts';
+import { isProtected } from '#api/protection/delete-protection.ts';
 import {
   findMigrationRefusal,
   validateVirtualMachineInstanceMigration,
@@ -18,7 +22,8 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
-import type { KubeObject, Stored } from '#kube/meta.ts';
+import type { Node } from '#kube/core-kinds.ts';
+import { isDeleting, type KubeObject, type Stored } from '#kube/meta.ts';
 
 /** State that the decisions depend on besides the review; the server provides it. */
 export interface AdmissionLookup extends ProtectionLookup, EvictionLookup {
@@ -27,8 +32,10 @@ export interface AdmissionLookup extends ProtectionLookup, EvictionLookup {
   vmsWithUuid(uuid: string): readonly ValueHolder[];
   /** Returns the VMs whose template has the MAC address, in the form of macAddressesOf. */
   vmsWithMac(mac: string): readonly ValueHolder[];
-  /** Returns the unfinished VirtualMachineRestores of the VM. */
-  restoresOf(namespace: string, vmName: string): readonly { readonly name: string }[];
+  /** Returns the nodes, from a cache: the result is only for warnings. */
+  nodes(): readonly Node[];
+  /** Returns the unfinished VirtualMachineRestores of the VM. Each is confirmed by the API, because one refuses others. */
+  restoresOf(namespace: string, vmName: string): Promise<readonly { readonly name: string }[]>;
   /** Returns the unfinished migrations of the instance, read from the API. */
   activeMigrationsOf(namespace: string, vmiName: string): Promise<readonly Stored<VirtualMachineInstanceMigration>[]>;
 }
@@ -50,7 +57,14 @@ export function reviewVirtualMachine(request: ReviewRequest, lookup: AdmissionLo
   const errors = validateVirtualMachine(vm, { old, configuration, writer });
   return {
     errors,
-    warnings: [...virtualMachineWarnings(vm, { old, configuration }), ...warnAboutDuplicates(vm, lookup)],
+    warnings: [
+      ...virtualMachineWarnings(vm, { old, configuration }),
+      ...warnAboutDuplicates(vm, lookup),
+      ...warnAboutFirmware(vm, old, lookup),
+      ...warnAboutSharedClaims(vm, lookup),
+      ...warnAboutMachineType(vm, lookup),
+      ...warnAboutDeletedClaims(vm, old, lookup),
+    ],
   };
 }
 
@@ -59,11 +73,14 @@ export function reviewVirtualMachineSnapshot(request: ReviewRequest): AdmissionD
   return snapshot === undefined ? {} : { errors: validateVirtualMachineSnapshot(snapshot, { old }) };
 }
 
-export function reviewVirtualMachineRestore(request: ReviewRequest, lookup: AdmissionLookup): AdmissionDecision {
+export async function reviewVirtualMachineRestore(
+  request: ReviewRequest,
+  lookup: AdmissionLookup,
+): Promise<AdmissionDecision> {
   const { object: restore, old } = writtenObjects<VirtualMachineRestore>(request);
   if (restore === undefined) return {};
   const { metadata, spec } = restore;
-  const unfinished = old === undefined ? lookup.restoresOf(metadata.namespace ?? '', spec.target.name) : [];
+  const unfinished = old === undefined ? await lookup.restoresOf(metadata.namespace ?? '', spec.target.name) : [];
   return { errors: validateVirtualMachineRestore(restore, { old, unfinished }) };
 }
 
@@ -130,6 +147,45 @@ function warnAboutDuplicates(vm: VirtualMachine, lookup: DuplicateLookup): strin
       .flatMap((mac) => warnAboutHolders(`MAC address ${mac}`, metadata, lookup.vmsWithMac(mac)))
       .slice(0, MAX_MAC_WARNINGS),
   ];
+}
+
+/** Warns about an image for another firmware, at creation and when a change makes it so. */
+function warnAboutFirmware(
+  vm: VirtualMachine,
+  old: VirtualMachine | undefined,
+  { claimsOfVm }: Pick<AdmissionLookup, 'claimsOfVm'>,
+): string[] {
+  const [now, before] = [vm, old].map((one) => {
+    const spec = one?.spec.template?.spec;
+    return one === undefined || spec?.domain === undefined ? undefined : findFirmwareMismatch(spec, claimsOfVm(one));
+  });
+  return now === undefined || now === before ? [] : [now];
+}
+
+/** Warns about a type that no node offers. It is allowed: a node that offers it may join. */
+function warnAboutMachineType({ metadata, spec }: VirtualMachine, lookup: AdmissionLookup): string[] {
+  const type = spec.template?.spec?.domain?.machine?.type;
+  if (!type || metadata.deletionTimestamp !== undefined) return [];
+  const problem = describeUnofferedType(type, lookup.nodes());
+  return problem === undefined ? [] : [`spec.template.spec.domain.machine.type: the VM cannot start: ${problem}`];
+}
+
+/** Warns about disks that are being deleted when the VM becomes protected: it is too late to keep the claims. */
+function warnAboutDeletedClaims(
+  vm: VirtualMachine,
+  old: VirtualMachine | undefined,
+  lookup: Pick<AdmissionLookup, 'claimsOfVm'>,
+): string[] {
+  if (!isProtected(vm) || (old !== undefined && isProtected(old))) return [];
+  return lookup
+    .claimsOfVm(vm)
+    .filter(isDeleting)
+    .slice(0, MAX_NAMED)
+    .map(
+      ({ metadata }) =>
+        `PersistentVolumeClaim "${metadata.name}" of the VirtualMachine is already being deleted, and delete protection cannot cancel that; ` +
+        'its volume is retained when the VM stops (condition ClaimBeingDeleted)',
+    );
 }
 
 /** Names VMs of the same namespace only: the user may not be allowed to see others. */

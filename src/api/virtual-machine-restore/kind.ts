@@ -48,6 +48,10 @@ export const restoreSpec = obj(
 
 /** Written by controllers/restore. */
 const restoreStatus = obj({
+  replacingClaims: bool({
+    description:
+      'True once the restore replaces claims of the target (InPlace). From then on it does not fail, but waits.',
+  }),
   restores: list(
     obj(
       { volumeName: str(), persistentVolumeClaim: str(), volumeSnapshotName: str() },

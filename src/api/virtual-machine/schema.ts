@@ -57,6 +57,12 @@ const stateChangeRequest = obj(
  * Written by controllers/vm, with two exceptions: subresources/ appends to stateChangeRequests, and the transition Job
  * sets machineTypeRestartRequired with its instance, which controllers/vm clears.
  */
+const protectedClaim = obj({
+  name: str(),
+  uid: str(),
+  detached: bool({ description: 'True if the template does not name the claim any more.' }),
+});
+
 export const vmStatus = obj({
   created: bool({ description: 'True if an instance exists.' }),
   ready: bool({ description: 'True if the instance is ready.' }),
@@ -83,6 +89,17 @@ export const vmStatus = obj({
     description:
       'The uid of the identity record that last had the devices. It is kept if the record is lost, so that the loss is detected.',
   }),
+  stateClaim: obj(
+    { name: str(), uid: str() },
+    {
+      description:
+        'The PersistentVolumeClaim with the persistent state of the machine (TPM, EFI variables). Marks of other claims do not change it.',
+    },
+  ),
+  protectedClaims: list(protectedClaim, {
+    description:
+      'The PersistentVolumeClaims of a machine that is protected from deletion: its disks, and disks that have been detached meanwhile. These stay protected until they are released by name, or the protection ends.',
+  }),
   deleteProtected: bool({ description: 'True if its label protects it from deletion.' }),
   machineTypeRestartRequired: bool({
     description:
@@ -95,4 +112,5 @@ export const vmStatus = obj({
 
 export type VmSpec = Infer<typeof vmSpec>;
 export type VmStatus = Infer<typeof vmStatus>;
+export type ProtectedClaim = Infer<typeof protectedClaim>;
 export type StateChangeRequest = Infer<typeof stateChangeRequest>;

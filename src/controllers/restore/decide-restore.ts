@@ -4,6 +4,7 @@ import { isRestoreFinished, VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machin
 import { firmwareOf, snapshotUuidOf } from '#controllers/restore/build-restored-vm.ts';
 import {
   awaitClaims,
+  beginReplacing,
   claimsOwnedEvents,
   handOverClaims,
   hasReplaced,
@@ -12,6 +13,7 @@ import {
   nameClaims,
   refuseClaims,
 } from '#controllers/restore/claims.ts';
+import { holdSnapshots } from '#controllers/restore/needed-snapshots.ts';
 import { isTargetWritten, type RestoreWorld } from '#controllers/restore/restore-world.ts';
 import {
   completeRestore,
@@ -51,6 +53,8 @@ const rules: readonly Rule[] = [
   refuseClaims,
   awaitStop,
   nameClaims,
+  holdSnapshots, // From here on, either the old disks or the snapshots exist.
+  beginReplacing,
   createClaims,
   awaitClaims,
   writeVm,

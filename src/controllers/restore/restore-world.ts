@@ -7,6 +7,8 @@ import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VirtualMachineSnapshotContent, VolumeBackup } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
+import { keyOf } from '#client/object-key.ts';
+import { sourceSnapshotKeys } from '#controllers/shared/local-storage/snapshot-source.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import type { VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
 
@@ -23,8 +25,10 @@ export interface RestoreWorld {
   readonly volumes: readonly RestoredVolume[];
   /** The claim that holds the persistent state of the target now. */
   readonly currentState?: Stored<PersistentVolumeClaim>;
-  /** The claim that the restored state has superseded. */
-  readonly supersededState?: Stored<PersistentVolumeClaim>;
+  /** The claims that are marked as replaced by the restored state, which belongs to the target by then. */
+  readonly replacedStates?: readonly Stored<PersistentVolumeClaim>[];
+  /** Returns a VM that has the claim as a disk, or another VM whose status names it. */
+  diskUserOf?(claimName: string): string | undefined;
   /** `namespace/name` of another VM that has the firmware uuid of the snapshot. */
   readonly uuidHolder?: string;
   /** Milliseconds since the epoch. */
@@ -42,8 +46,8 @@ export interface RestoredVolume {
   /** The volume of the claim. */
   readonly volume?: Stored<PersistentVolume>;
   readonly storageClass?: StorageClass;
-  readonly snapshot?: VolumeSnapshot;
-  /** VMs and instances other than the target that use the claim: `VirtualMachine web`. */
+  readonly snapshot?: Stored<VolumeSnapshot>;
+  /** VMs and instances other than the target that use the claim, or whose status names it: `VirtualMachine web`. */
   readonly users: readonly string[];
 }
 
@@ -54,6 +58,18 @@ export function restoreMark({ metadata }: Stored<VirtualMachineRestore>): string
 
 export function isMarkedBy({ metadata }: KubeObject, restore: Stored<VirtualMachineRestore>): boolean {
   return metadata.annotations?.[LAST_RESTORE_ANNOTATION] === restoreMark(restore);
+}
+
+/**
+ * Reports whether the claim is the one of this restore. Users can write the mark, but not the source of an existing
+ * claim: a claim with the mark and without the snapshot as its source would be an empty disk.
+ */
+export function isRestoredClaim(
+  { claim, snapshotName }: Pick<RestoredVolume, 'claim' | 'snapshotName'>,
+  restore: Stored<VirtualMachineRestore>,
+): boolean {
+  if (claim === undefined || !isMarkedBy(claim, restore)) return false;
+  return sourceSnapshotKeys(claim).includes(keyOf({ namespace: claim.metadata.namespace, name: snapshotName }));
 }
 
 /** Reports whether the target has the spec of the snapshot: from then on the restore is always completed. */

@@ -48,6 +48,12 @@ export interface VmWorld {
    * it.
    */
   readonly stateConflicts?: readonly Stored<PersistentVolumeClaim>[];
+  /** The claims that may hold the state of the VM, and those that its status and its instance name. */
+  readonly stateClaims?: readonly Stored<PersistentVolumeClaim>[];
+  /** Returns the uid of the claim with this name, or undefined if there is none. */
+  claimUidOf?(claimName: string): string | undefined;
+  /** Returns the name of a VM that has the claim as a disk. */
+  diskUserOf?(claimName: string): string | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -60,6 +66,8 @@ export interface NeededClaim {
 export interface DeletedClaim {
   readonly name: string;
   readonly holds: 'disk' | 'state';
+  /** The volume that has its data. */
+  readonly volume?: string;
 }
 
 /** The content of the condition Failure: why the VM was not started or changed. */

@@ -17,20 +17,13 @@ import {
   describeDeleteRefusal,
   UNPROTECT_FIRST,
 } from '#api/protection/protected-deletes.ts';
+import { REPLACED_BY_ANNOTATION } from '#api/storage/persistent-state.ts';
 import type { DesiredObject } from '#operator/desired.ts';
+import { annotationOf, celList, celText, markOf, user } from '#operator/objects/cel.ts';
 import { buildPolicy, matchDeletes, matchUpdates } from '#operator/objects/policy.ts';
+import { protectedClaimPolicies } from '#operator/objects/protected-claims.ts';
 
 const APIEXTENSIONS = 'apiextensions.k8s.io';
-const user = 'request.userInfo.username';
-
-/** Returns a CEL string literal. The value must not contain single quotes. */
-const text = (value: string) => `'${value}'`;
-const list = (values: readonly string[]) => `[${values.map(text).join(', ')}]`;
-
-/** CEL: the annotation of the object, or ''. */
-const annotationOf = (object: string, annotation: string) =>
-  `(has(${object}.metadata.annotations) && '${annotation}' in ${object}.metadata.annotations ? ${object}.metadata.annotations['${annotation}'] : '')`;
-const markOf = (object: string) => annotationOf(object, PROTECTED_VMS_ANNOTATION);
 
 /** CEL: the reason of the protection. A message that is too long or has line breaks would be replaced by a general one. */
 const reason = `${annotationOf('oldObject', PROTECTION_REASON_ANNOTATION)}.replace('\\n', ' ').replace('\\r', ' ')`;
@@ -42,7 +35,7 @@ const wayOut = `(${reason} == '' ? '' : ' (reason: ' + ${shortReason} + ')') + '
 const interpolate = (expression: string) => `' + ${expression} + '`;
 const mapOf = (values: Readonly<Record<string, string>>) =>
   `{${Object.entries(values)
-    .map(([key, value]) => `${text(key)}: ${text(value)}`)
+    .map(([key, value]) => `${celText(key)}: ${celText(value)}`)
     .join(', ')}}`;
 /** CEL: the relation of the object to the VMs. Names of definitions contain dots, names of kinds do not. */
 const relation = `(oldObject.metadata.name in ${mapOf(DEFINITION_RELATIONS)} && request.kind.kind == 'CustomResourceDefinition' ? ${mapOf(DEFINITION_RELATIONS)}[oldObject.metadata.name] : ${mapOf(RELATIONS)}[request.kind.kind])`;
@@ -78,14 +71,14 @@ const dependencies = buildPolicy('selfsame-protected-vms', {
     { name: 'is-marked', expression: `${markOf('oldObject')} != ''` },
     {
       name: 'is-not-replaced',
-      expression: `!(request.kind.kind == 'PersistentVolumeClaim' && ${user} in ${list(CLAIM_REPLACERS)})`,
+      expression: `!(request.kind.kind == 'PersistentVolumeClaim' && ${user} in ${celList(CLAIM_REPLACERS)} && ${annotationOf('oldObject', REPLACED_BY_ANNOTATION)} != '')`,
     },
   ],
   variables: [{ name: 'vms', expression: markOf('oldObject') }],
   validations: [
     {
       expression: "variables.vms == ''",
-      messageExpression: text(
+      messageExpression: celText(
         describeDeleteRefusal({
           kind: interpolate('request.kind.kind'),
           name: interpolate('oldObject.metadata.name'),
@@ -153,4 +146,10 @@ const volumes = buildPolicy('selfsame-protected-volumes', {
   ],
 });
 
-export const deleteProtectionPolicies: readonly DesiredObject[] = [...vms, ...dependencies, ...marks, ...volumes];
+export const deleteProtectionPolicies: readonly DesiredObject[] = [
+  ...vms,
+  ...dependencies,
+  ...marks,
+  ...volumes,
+  ...protectedClaimPolicies,
+];

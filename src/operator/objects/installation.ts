@@ -17,6 +17,7 @@ import {
   storageProfileObjects,
   volumeSnapshotClassObjects,
 } from '#operator/objects/storage-classes.ts';
+import { snapshotPolicies } from '#operator/objects/snapshot-policies.ts';
 import { webhookObjects } from '#operator/objects/webhooks.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
@@ -36,6 +37,7 @@ export const objectsBeforeKinds: readonly DesiredObject[] = [
   ...firmwarePolicy,
   ...recordPolicies,
   ...deleteProtectionPolicies,
+  ...snapshotPolicies,
   ...settingsPolicy,
   ...webhookObjects,
 ];

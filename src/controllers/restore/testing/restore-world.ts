@@ -130,11 +130,14 @@ export function aContent({
   };
 }
 
+/** The mark of the restore on its snapshots. */
+const NEEDED = { 'needed-by-restore.selfsame.io/restore-uid': 'back' };
+
 export function aVolumeSnapshot(restoreSize: string | number = '1Gi'): Stored<VolumeSnapshot> {
   return {
     apiVersion: 'snapshot.storage.k8s.io/v1',
     kind: 'VolumeSnapshot',
-    metadata: { ...stored, name: 'vs-root', uid: 'vs-uid' },
+    metadata: { ...stored, name: 'vs-root', uid: 'vs-uid', annotations: NEEDED },
     spec: { source: { persistentVolumeClaimName: 'db-root' } },
     status: { readyToUse: true, restoreSize },
   };
@@ -181,7 +184,10 @@ export function aClaim(
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
     metadata: { ...stored, name: CLAIM, uid: 'claim-uid', annotations: MARK, ownerReferences: [owner], ...metadata },
-    spec: { storageClassName: 'fast' },
+    spec: {
+      storageClassName: 'fast',
+      dataSource: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'vs-root' },
+    },
     status,
   };
 }

@@ -1,5 +1,5 @@
 /** Index functions: the keys of the claims to which VMs, instances and volumes refer. Pure. */
-import { claimNamesOf } from '#api/storage/claim-names.ts';
+import { claimNamesOf, statusClaimNames } from '#api/storage/claim-names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf } from '#client/object-key.ts';
@@ -12,6 +12,14 @@ export const VMS_BY_CLAIM = 'claim';
 /** Returns the keys of the claims in the template. */
 export function claimKeysOfVm({ metadata: { namespace }, spec }: Stored<VirtualMachine>): string[] {
   return claimNamesOf(spec.template.spec ?? {}).map((name) => keyOf({ namespace, name }));
+}
+
+/** The name of an index of VMs by statusClaimKeysOfVm. */
+export const VMS_BY_STATUS_CLAIM = 'status-claim';
+
+/** Returns the keys of the claims that the status names. */
+export function statusClaimKeysOfVm({ metadata: { namespace }, status }: Stored<VirtualMachine>): string[] {
+  return statusClaimNames(status).map((name) => keyOf({ namespace, name }));
 }
 
 export function claimKeysOfInstance({ metadata: { namespace }, spec }: Stored<VirtualMachineInstance>): string[] {

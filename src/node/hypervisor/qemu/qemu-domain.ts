@@ -24,6 +24,7 @@ import { DiskCopies } from '#node/hypervisor/qemu/disks/disk-copies.ts';
 import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import { removeKeyFiles } from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
 import type { EndedState } from '#node/hypervisor/qemu/record/domain-record.ts';
+import { readFailedDisks } from '#node/hypervisor/qemu/disks/failed-disks.ts';
 import { growDisk, readDiskSizes } from '#node/hypervisor/qemu/disks/disk-size.ts';
 import { GuestMigration } from '#node/hypervisor/qemu/migration/guest-migration.ts';
 import { GuestWatchdog } from '#node/hypervisor/qemu/guest-io/guest-watchdog.ts';
@@ -37,7 +38,8 @@ import type { DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
 import { QemuConnection } from '#node/hypervisor/qemu/monitor/qemu-connection.ts';
 import type { QmpClient, QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import { killQemu, quitOrKill } from '#node/hypervisor/qemu/monitor/quit.ts';
-import { createFileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
+import { linkAccess, ownUserAccess } from '#node/hypervisor/qemu/process/file-access.ts';
+import { SHARED_DISKS_GID } from '#node/hardware/guest-user.ts';
 import {
   PAUSED,
   parseRunState,
@@ -85,7 +87,8 @@ export class QemuDomain {
     this.#current = combineStates(parts.record.migration, PAUSED);
     const { dir, qemu, context } = parts;
     const store = (this.#store = new RecordStore(dir, parts.record));
-    const { clock, user } = context;
+    const { clock } = context;
+    const { user, files } = accessOf(parts);
     this.#log = context.log.child({ domain: dir.id });
     this.#connection = new QemuConnection({
       ...{ dir, qemu, clock, log: this.#log },
@@ -94,7 +97,6 @@ export class QemuDomain {
       onExit: () => this.#onExit(),
     });
     const withQmp = <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => this.#withQmp(verb, work);
-    const files = createFileAccess({ user, run: dir.run, pid: qemu.identity.pid });
     const hasEnded = () => this.#current.state === 'ended';
     this.display = new GuestDisplay({ dir, definition: () => store.current.definition, hasEnded, withQmp });
     this.copies = new DiskCopies({
@@ -272,8 +274,9 @@ export class QemuDomain {
   }
 
   #error(verb: string, why: string, cause?: unknown): HypervisorError {
-    const permanent = cause instanceof HypervisorError && cause.permanent;
-    return new HypervisorError(`Cannot ${verb} domain "${this.#record.definition.name}": ${why}`, { cause, permanent });
+    const { permanent = false, disk } = cause instanceof HypervisorError ? cause : {};
+    const message = `Cannot ${verb} domain "${this.#record.definition.name}": ${why}`;
+    return new HypervisorError(message, { cause, permanent, disk });
   }
 
   async #withQmp<T>(verb: string, work: (qmp: QmpClient) => Promise<T>): Promise<T> {
@@ -296,11 +299,19 @@ export class QemuDomain {
 
   async #refresh(): Promise<QemuRunState> {
     const answer = await this.#withQmp('read the state of', (qmp) => qmp.execute('query-status'));
-    const runState = combineStates(this.#record.migration, parseRunState(answer));
+    const runState = await this.#withFailedDisks(combineStates(this.#record.migration, parseRunState(answer)));
     if (this.#destroying || this.#ending !== undefined) return runState;
     if (runState.state === 'ended') await this.#endGuest(runState);
     else this.#setState(runState.state === 'never ran' ? PAUSED : runState);
     return runState;
+  }
+
+  /** Adds the disks whose errors have paused the guest. Without an answer the state is reported without them. */
+  async #withFailedDisks<T extends QemuRunState>(found: T): Promise<T | DomainState> {
+    if (found.state !== 'paused' || found.why !== 'ioError') return found;
+    const read = (qmp: QmpClient) => readFailedDisks(qmp, this.#record.definition);
+    const failedDisks = await this.#withQmp('read the disk errors of', read).catch(() => []);
+    return failedDisks.length === 0 ? found : { ...found, failedDisks };
   }
 
   /** Retries after a failure: an event comes only once, and QEMU may be too busy to answer now. */
@@ -385,9 +396,17 @@ export class QemuDomain {
     if (swtpm !== undefined && !(await swtpm.waitForExit(SWTPM_MS))) await swtpm.kill('SIGKILL');
     // A hotplug of an interface may still be running.
     await this.hotplug.idle;
-    await Promise.all([removeTaps(this.#record.definition, this.#log), removeKeyFiles(dir)]);
+    await Promise.all([removeTaps(this.#record.definition, this.#log), removeKeyFiles(dir), this.#removeSandbox()]);
     await this.#recordEnd(ended);
     this.#setState(ended);
+  }
+
+  async #removeSandbox(): Promise<void> {
+    const { dir, context, record } = this.#parts;
+    if (record.sandboxed !== true) return;
+    await context.sandboxes
+      ?.remove(dir.id)
+      .catch((err: unknown) => this.#log.error({ err }, 'Cannot remove the sandbox of a domain that has ended'));
   }
 
   /** Records the end. The domain also ends if that fails, as on a full disk; the next node agent notices it by itself. */
@@ -407,4 +426,14 @@ export class QemuDomain {
   #notify(): void {
     this.#parts.onChange(this.#parts.dir.id);
   }
+}
+
+/** The user of all guests of versions without sandboxes. */
+const EARLIER_USER = { uid: SHARED_DISKS_GID, gid: SHARED_DISKS_GID };
+
+/** Returns the user of the guest's processes, if it is not our own, and how they get access to more files. */
+function accessOf({ dir, record, context: { sandboxes } }: QemuDomainParts) {
+  if (sandboxes === undefined) return { user: undefined, files: ownUserAccess };
+  if (record.sandboxed !== true) return { user: EARLIER_USER, files: linkAccess({ user: EARLIER_USER, run: dir.run }) };
+  return { user: sandboxes.userOf(dir.id), files: sandboxes.accessOf(dir.id) };
 }

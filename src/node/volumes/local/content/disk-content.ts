@@ -9,11 +9,12 @@ import { DiskStreamInterrupted, type DiskHeader } from '#api/storage/disk-stream
 import { findUnsupportedFormat, HEADER_BYTES } from '#api/storage/image-header.ts';
 import { LOCAL_PROVISIONER } from '#api/names.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
+import { convertedBytes, DamagedImageError, Qcow2Image } from '#lib/disk-image/qcow2-image.ts';
 import { bytesText } from '#lib/terminal/progress-text.ts';
 import { DiskRefusedError, type DiskContent } from '#node/volumes/volumes-port.ts';
 import { unpackFile } from '#node/volumes/local/content/copy-image.ts';
 import { Directory } from '#node/volumes/local/mounts/directory.ts';
-import { changeOwner, detectFormat, PRIVATE_FILE, writeMarker } from '#node/volumes/local/content/disk-image.ts';
+import { detectFormat, PRIVATE_FILE, writeMarker } from '#node/volumes/local/content/disk-image.ts';
 import {
   refusePendingCopy,
   FORMAT_FILE,
@@ -116,7 +117,7 @@ export async function replaceContent(
     await receiveUpload(directory, header, chunks, host, { signal, from: from ?? 0 });
     const ready = header.format === 'raw' ? UPLOADED : await unpackUpload(directory, place, host, signal);
     signal?.throwIfAborted();
-    await installImage(directory, ready, place, host);
+    await installImage(directory, ready, place);
   } catch (error) {
     isBroken = from !== undefined && (error instanceof DiskStreamInterrupted || signal?.aborted === true);
     throw error;
@@ -182,12 +183,14 @@ async function unpackUpload(
   {
     await using file = await directory.open(UPLOADED, O_RDONLY);
     const detected = file && (await detectFormat(file, 'the upload'));
-    if (detected?.is !== 'qcow2') throw new Error(`Cannot fill "${directory.path}": the upload was removed meanwhile`);
+    if (file === undefined || detected?.is !== 'qcow2')
+      throw new Error(`Cannot fill "${directory.path}": the upload was removed meanwhile`);
     if (detected.virtualBytes > bytes) {
       throw new Error(
         `Cannot fill "${directory.path}": the disk has ${detected.virtualBytes} bytes; expected at most ${bytes}`,
       );
     }
+    await checkRoom(directory, (await measureConverted(file)) + MIN_FREE_BYTES, host);
     // Created here, because qemu-img would create a file that every user can read.
     await using _ = await createFile(directory, UNPACKED);
   }
@@ -196,13 +199,26 @@ async function unpackUpload(
   return UNPACKED;
 }
 
-/** Gives the file its owner, size and name, as the next start would. It is raw, like all volumes that we create. */
-export async function installImage(
-  directory: Directory,
-  name: string,
-  place: OwnPlace,
-  host: VolumesHost,
-): Promise<void> {
+/** Returns the space that the disk needs as raw. Throws if the image lacks tables or data: qemu-img reads zeros there. */
+async function measureConverted(file: FileHandle): Promise<number> {
+  const { size, blocks } = await file.stat();
+  try {
+    const image = await Qcow2Image.open({
+      size,
+      async read(length, at) {
+        const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, at);
+        return buffer.subarray(0, bytesRead);
+      },
+    });
+    return image === undefined ? 0 : convertedBytes(await image.check(), blocks * BLOCK_BYTES);
+  } catch (cause) {
+    if (!(cause instanceof DamagedImageError)) throw cause;
+    throw new Error(`Cannot use the upload: ${cause.message}`, { cause });
+  }
+}
+
+/** Gives the file its size and name, as the next start would. It is raw, like all volumes that we create. */
+export async function installImage(directory: Directory, name: string, place: OwnPlace): Promise<void> {
   const { block, bytes } = place;
   {
     await using file = await directory.open(name, O_RDWR);
@@ -210,7 +226,6 @@ export async function installImage(
     if (file === undefined || stats?.isFile() !== true)
       throw new Error(`Cannot fill "${directory.path}": the image was removed meanwhile`);
     if (stats.size < bytes) await file.truncate(bytes);
-    if (!block) await changeOwner(file, host.guestUser);
     await file.sync();
   }
   // Removed first, because a wrong format file prevents guests from starting.
@@ -249,18 +264,18 @@ async function createFile(directory: Directory, name: string): Promise<FileHandl
 }
 
 /**
- * Throws if the node has no room for an upload of which it has `storedBytes` already. Converting a qcow2 image takes about
- * its size again.
+ * Throws if the node has no room for an upload of which it has `storedBytes` already. Until a qcow2 image is converted, it
+ * needs room beside the disk; a client that does not know the size of the data in it reserves the size of the file.
  */
 export async function checkRoomForUpload(
   directory: Directory,
-  { dataBytes, format }: DiskHeader,
+  { dataBytes, format, convertedBytes: rawBytes = dataBytes }: DiskHeader,
   host: VolumesHost,
   storedBytes: number,
 ): Promise<void> {
   if (dataBytes === undefined) return;
-  const convertedBytes = format === 'qcow2' ? dataBytes : 0;
-  await checkRoom(directory, Math.max(0, dataBytes - storedBytes) + convertedBytes + MIN_FREE_BYTES, host);
+  const neededBytes = Math.max(0, dataBytes - storedBytes) + (format === 'qcow2' ? (rawBytes ?? 0) : 0);
+  await checkRoom(directory, neededBytes + MIN_FREE_BYTES, host);
 }
 
 async function checkRoom(

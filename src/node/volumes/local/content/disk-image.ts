@@ -1,5 +1,5 @@
 /**
- * Ensures an image file in a directory: found or created, with the requested size and owned by the guest user. The
+ * Ensures an image file in a directory: found or created, with the requested size. The hypervisor makes it accessible to the guest. The
  * format of our own volumes is recorded beside them once, because a guest could write a qcow2 header into its raw disk,
  * which must not be taken for a qcow2 image at the next start.
  */
@@ -12,11 +12,14 @@ import {
   failedRefusal,
   isVolumeRefusal,
   missingRefusal,
-  type GuestProcessUser,
+  waitingRefusal,
   type VolumeRefusal,
   type VolumesHost,
 } from '#node/volumes/local/volumes-host.ts';
-import { HEADER_BYTES, readImageHeader, type ImageHeader } from '#api/storage/image-header.ts';
+import { DAMAGE_ADVICE, IMAGE_DAMAGED, reportsDamage } from '#api/storage/image-damage.ts';
+import { findCutOff, HEADER_BYTES, readImageHeader, type ImageHeader } from '#api/storage/image-header.ts';
+import { errorMessage } from '#lib/error-message.ts';
+import { ProgramError } from '#node/volumes/local/run-command.ts';
 
 const { O_CREAT, O_DIRECT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 
@@ -49,10 +52,11 @@ export interface Image {
 export async function ensureImage(
   directory: Directory,
   options: ImageOptions,
-  { guestUser, run }: Pick<VolumesHost, 'guestUser' | 'run'>,
+  host: Pick<VolumesHost, 'run'> & Partial<Space>,
 ): Promise<Image | VolumeRefusal> {
   const path = join(directory.path, options.name);
-  const opened = await openOrCreate(directory, options, path);
+  const { run } = host;
+  const opened = await openOrCreate(directory, options, path, host);
   if (isVolumeRefusal(opened)) return opened;
   await using file = opened;
   const stats = await file.stat();
@@ -60,14 +64,18 @@ export async function ensureImage(
 
   const format = await checkFormat(directory, file, options, path);
   if (isVolumeRefusal(format)) return format;
+  const cutOff = format.is === 'qcow2' ? findCutOff(await readHeader(file), stats.size) : undefined;
+  if (cutOff !== undefined) return damagedRefusal(path, cutOff);
   const wantedBytes = Math.max(options.growToBytes ?? 0, stats.size === 0 ? (options.createBytes ?? 0) : 0);
   let bytes = format.is === 'qcow2' ? format.virtualBytes : stats.size;
   if (bytes < wantedBytes) {
     if (format.is === 'raw') await file.truncate(wantedBytes);
-    else await run('qemu-img', ['resize', '-f', 'qcow2', path, String(wantedBytes)]);
+    else {
+      const refusal = await growQcow2(path, wantedBytes, run);
+      if (refusal !== undefined) return refusal;
+    }
     bytes = wantedBytes;
   }
-  await changeOwner(file, guestUser);
   return {
     is: 'ready',
     source: { path, format: format.is },
@@ -76,22 +84,59 @@ export async function ensureImage(
   };
 }
 
-/** Makes the file readable and writable by this user only. Does nothing without a user. */
-export async function changeOwner(file: FileHandle, user: GuestProcessUser | undefined): Promise<void> {
-  if (user === undefined) return;
-  const { uid, gid, mode } = await file.stat();
-  if (uid !== user.uid || gid !== user.gid) await file.chown(user.uid, user.gid);
-  if ((mode & 0o777) !== PRIVATE_FILE) await file.chmod(PRIVATE_FILE);
+/** Returns a refusal if the image is damaged. Throws other errors. */
+async function growQcow2(path: string, bytes: number, run: VolumesHost['run']): Promise<VolumeRefusal | undefined> {
+  try {
+    await run('qemu-img', ['resize', '-f', 'qcow2', path, String(bytes)]);
+    return undefined;
+  } catch (error) {
+    const message = errorMessage(error);
+    if (!(error instanceof ProgramError) || !reportsDamage(message)) throw error;
+    return damagedRefusal(path, message);
+  }
+}
+
+function damagedRefusal(path: string, why: string): VolumeRefusal {
+  return failedRefusal(IMAGE_DAMAGED, `Cannot use image "${path}": it is damaged: ${why}; ${DAMAGE_ADVICE}`);
+}
+
+/** Takes a file back that the hypervisor gave to a guest. Requires root. */
+export async function takeBack(file: FileHandle): Promise<void> {
+  await file.chown(0, 0);
+  await file.chmod(PRIVATE_FILE);
+}
+
+type Space = Pick<VolumesHost, 'freeBytes' | 'usableBytes'>;
+
+/** Returns why a new image of this size is not created, or undefined if it is. */
+async function refuseSpace(
+  directory: Directory,
+  bytes: number | undefined,
+  path: string,
+  { freeBytes, usableBytes }: Partial<Space>,
+): Promise<VolumeRefusal | undefined> {
+  if (bytes === undefined) return undefined;
+  const most = (await usableBytes?.(directory.path)) ?? bytes;
+  if (bytes > most) {
+    const why = `it would have ${bytes} bytes, and its file system can hold at most ${most}`;
+    return failedRefusal('NoSpaceLeft', `Cannot create image "${path}": ${why}; use a smaller disk`);
+  }
+  if (((await freeBytes?.(directory.path)) ?? 0) >= 0) return undefined;
+  const why = 'the node keeps the remaining space of its disk for running guests and for itself';
+  return waitingRefusal('NoSpaceLeft', `Cannot create image "${path}": ${why}; free space on the node`);
 }
 
 async function openOrCreate(
   directory: Directory,
   options: ImageOptions,
   path: string,
+  space: Partial<Space>,
 ): Promise<FileHandle | VolumeRefusal> {
   try {
     const found = await directory.open(options.name, options.readonly === true ? O_RDONLY : O_RDWR);
     if (found !== undefined) return found;
+    const refusal = await refuseSpace(directory, options.createBytes, path, space);
+    if (refusal !== undefined) return refusal;
     const created =
       options.createBytes === undefined
         ? undefined
@@ -119,6 +164,11 @@ async function checkFormat(
     detected.is === 'qcow2' ? 'qcow2' : 'raw',
     detected.is !== 'failed',
   );
+  if (recorded === 'qcow2' && detected.is !== 'qcow2') {
+    if (detected.is === 'failed') return detected;
+    const why = `it no longer begins with a qcow2 header`;
+    return damagedRefusal(path, `${why}, or was replaced; in that case remove "${join(directory.path, formatFile)}"`);
+  }
   if (recorded !== undefined && recorded !== detected.is) {
     return failedRefusal(
       'ImageFormatChanged',
@@ -130,9 +180,13 @@ async function checkFormat(
 }
 
 export async function detectFormat(file: FileHandle, path: string): Promise<ImageFormat | VolumeRefusal> {
+  return parseImageFormat(await readHeader(file), path);
+}
+
+async function readHeader(file: FileHandle): Promise<Buffer> {
   const header = Buffer.alloc(HEADER_BYTES);
   const { bytesRead } = await file.read(header, 0, HEADER_BYTES, 0);
-  return parseImageFormat(header.subarray(0, bytesRead), path);
+  return header.subarray(0, bytesRead);
 }
 
 /** Returns the word in a marker file beside an image, or undefined if there is none. */
@@ -145,7 +199,7 @@ export async function readMarker(directory: Directory, name: string): Promise<st
 
 /** Writes a marker file. Its content is durable when this resolves; Directory.sync makes its name durable. */
 export async function writeMarker(directory: Directory, name: string, word: string): Promise<void> {
-  await replaceFile(directory, name, Buffer.from(`${word}\n`), undefined);
+  await replaceFile(directory, name, Buffer.from(`${word}\n`));
 }
 
 /** Returns the recorded format; if there is none and the image is usable, records the detected one. */
@@ -163,18 +217,12 @@ async function readOrRecordFormat(
 }
 
 /** Replaces the file atomically: after a crash of the process or machine it has either the old or the new content. */
-export async function replaceFile(
-  directory: Directory,
-  name: string,
-  content: Buffer,
-  owner: GuestProcessUser | undefined,
-): Promise<void> {
+export async function replaceFile(directory: Directory, name: string, content: Buffer): Promise<void> {
   const temporary = `${name}.new`;
   await directory.unlink(temporary);
   {
     await using file = await directory.open(temporary, O_RDWR | O_CREAT | O_EXCL, PRIVATE_FILE);
     await file?.writeFile(content);
-    if (file !== undefined) await changeOwner(file, owner);
     await file?.sync();
   }
   await directory.rename(temporary, name);
@@ -196,6 +244,7 @@ type ImageFormat = Exclude<ImageHeader, { is: 'refused' }>;
 export function parseImageFormat(header: Buffer, path: string): ImageFormat | VolumeRefusal {
   const found = readImageHeader(header);
   if (found.is !== 'refused') return found;
+  if (found.isDamaged === true) return damagedRefusal(path, found.why);
   const text = `Cannot use image "${path}": ${found.why}; expected a raw or a self-contained qcow2 image`;
   return failedRefusal('ImageRefused', text);
 }
