@@ -108,6 +108,8 @@ CONFIG
 LABEL=root /         ext4 defaults   0 1
 LABEL=EFI  /boot/efi vfat umask=0077 0 2
 FSTAB
+  # Exists without being generated. cloud-init would choose one that does not.
+  echo 'LANG=C.UTF-8' >"$work/root/etc/default/locale"
   # An image has no identity: the guest makes its own at its first boot.
   : >"$work/root/etc/machine-id"
   rm -f "$work/root"/etc/ssh/ssh_host_* "$work/root/etc/hostname"

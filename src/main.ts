@@ -8,10 +8,11 @@
  * Standard output is for people and scripts (the last line of a start is `ready`), standard error for logs.
  */
 import { CommandError, UsageError } from '#lib/command-line/command-error.ts';
-import { resolveCall } from '#lib/command-line/resolve-call.ts';
+import { EXIT_OK, exitCodeOf, renderError } from '#lib/command-line/render-error.ts';
+import { resolveCall, runCall } from '#lib/command-line/resolve-call.ts';
 import { DataDirError } from '#lib/files/data-dir-lock.ts';
-import { selfsameTable, type SelfsameContext } from './program/commands.ts';
-import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from './program/surroundings.ts';
+import { errorMessage } from '#lib/error-message.ts';
+import { selfsameTable } from './program/commands.ts';
 
 /** Errors whose message says all to the operator; others are our own mistakes and keep their stack. */
 const PLAIN_ERRORS = new Set([
@@ -27,21 +28,25 @@ const PLAIN_ERRORS = new Set([
 ]);
 
 async function main([first, ...words]: readonly string[]): Promise<number> {
-  if (first === undefined) throw new UsageError('no command given');
+  if (first === undefined) throw noCommandError();
   const call = resolveCall(selfsameTable, [first === '--version' ? 'version' : first, ...words], process.env);
   if ('text' in call) {
     process.stdout.write(call.text);
     return EXIT_OK;
   }
-  const { command, args, flags } = call;
-  const context = { env: process.env, stdout: process.stdout, args, flags };
-  return (await command.run(context as SelfsameContext & typeof context & { flags: never })) ?? EXIT_OK;
+  return (await runCall(call, { env: process.env, stdout: process.stdout })) ?? EXIT_OK;
+}
+
+function noCommandError(): UsageError {
+  const error = new UsageError('no command given');
+  error.usage = ['Usage: selfsame COMMAND [flags]', 'Try: selfsame help'];
+  return error;
 }
 
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const plain = error instanceof CommandError || error instanceof DataDirError || PLAIN_ERRORS.has(error.name);
-  return plain ? error.message.replaceAll('\n', ' ') : (error.stack ?? error.message);
+  return plain ? errorMessage(error) : (error.stack ?? error.message);
 }
 
 // A reader that has seen enough and closes the pipe must not end the server.
@@ -50,7 +55,6 @@ for (const stream of [process.stdout, process.stderr]) stream.on('error', () => 
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  const isMisused = error instanceof UsageError;
-  process.stderr.write(`selfsame: ${describe(error)}\n${isMisused ? 'Try: selfsame help\n' : ''}`);
-  process.exitCode = isMisused ? EXIT_USAGE : EXIT_FAILED;
+  process.stderr.write(`${renderError(error, describe(error))}\n`);
+  process.exitCode = exitCodeOf(error);
 }

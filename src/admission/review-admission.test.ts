@@ -21,8 +21,9 @@ const LOOKUP: AdmissionLookup = {
   configuration: () => CONFIGURATION,
   vmsWithUuid: () => [],
   vmsWithMac: () => [],
-  restoresOf: () => [],
+  restoresOf: () => Promise.resolve([]),
   protectedVms: async () => [],
+  nodes: () => [],
   vmsOfClaim: () => [],
   claimsOfVm: () => [],
   pod: async () => undefined,
@@ -280,6 +281,27 @@ for (const [name, { same, macs = ['02-00-00-00-0D-01'], want }] of Object.entrie
   });
 }
 
+const efiImage = [
+  { metadata: { name: 'root', annotations: { 'selfsame.io/boot-firmware': 'efi' } } },
+] as unknown as ReturnType<AdmissionLookup['claimsOfVm']>;
+const withFirmware = (firmware: object = {}) => aVm({ spec: { template: { spec: { domain: { firmware } } } } });
+const EFI_ONLY = { bootloader: { efi: { secureBoot: false } } };
+const firmwareChanges: Record<string, { object: object; oldObject?: object; want: number }> = {
+  'at creation': { object: withFirmware(), want: 1 },
+  'that fits, at creation': { object: withFirmware(EFI_ONLY), want: 0 },
+  'after a change of the firmware': { object: withFirmware(), oldObject: withFirmware(EFI_ONLY), want: 1 },
+  'that was there before': { object: withFirmware(), oldObject: withFirmware(), want: 0 },
+};
+for (const [title, { want, ...review }] of Object.entries(firmwareChanges)) {
+  test(`a VM gets ${want === 0 ? 'no' : 'a'} warning about an image for UEFI ${title}`, async () => {
+    const operation = review.oldObject === undefined ? 'CREATE' : 'UPDATE';
+    const lookup = { claimsOfVm: () => efiImage };
+    const { allowed, warnings = [] } = await ask({ path: '/validate-virtualmachines', ...review, operation, lookup });
+    assert.ok(allowed);
+    assert.equal(warnings.filter((text) => text.startsWith('the VM boots with BIOS, but the image of')).length, want);
+  });
+}
+
 const accountOf = (name: string) => `system:serviceaccount:selfsame-system:${name}`;
 
 for (const [user, want] of [
@@ -338,7 +360,7 @@ test('a change of the chipset is allowed with a warning', async () => {
 test('a restore is refused while another restore of its target is unfinished', async () => {
   const path = '/validate-virtualmachinerestores';
   const lookup = (name: string): Partial<AdmissionLookup> => ({
-    restoresOf: (namespace, vm) => (namespace === 'golden' && vm === 'db' ? [{ name }] : []),
+    restoresOf: (namespace, vm) => Promise.resolve(namespace === 'golden' && vm === 'db' ? [{ name }] : []),
   });
   const { allowed, status } = await ask({ path, object: aRestore(), lookup: lookup('r0') });
   assert.equal(allowed, false);

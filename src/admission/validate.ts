@@ -2,8 +2,11 @@
 import type { EvictionLookup } from '#admission/pod-evictions.ts';
 import type { ProtectionLookup } from '#admission/protected-deletes.ts';
 import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
+import { warnAboutSharedClaims } from '#admission/shared-claims.ts';
 import { macAddressesOf } from '#api/identity/mac-address-index.ts';
+import { findFirmwareMismatch } from '#api/storage/boot-firmware.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
+import { describeUnofferedType } from '#api/machine-types/offered-types.ts';
 import { accountOf } from '#api/own-accounts.ts';
 import { isProtected } from '#api/protection/delete-protection.ts';
 import {
@@ -19,6 +22,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
+import type { Node } from '#kube/core-kinds.ts';
 import { isDeleting, type KubeObject, type Stored } from '#kube/meta.ts';
 
 /** State that the decisions depend on besides the review; the server provides it. */
@@ -28,8 +32,10 @@ export interface AdmissionLookup extends ProtectionLookup, EvictionLookup {
   vmsWithUuid(uuid: string): readonly ValueHolder[];
   /** Returns the VMs whose template has the MAC address, in the form of macAddressesOf. */
   vmsWithMac(mac: string): readonly ValueHolder[];
-  /** Returns the unfinished VirtualMachineRestores of the VM. */
-  restoresOf(namespace: string, vmName: string): readonly { readonly name: string }[];
+  /** Returns the nodes, from a cache: the result is only for warnings. */
+  nodes(): readonly Node[];
+  /** Returns the unfinished VirtualMachineRestores of the VM. Each is confirmed by the API, because one refuses others. */
+  restoresOf(namespace: string, vmName: string): Promise<readonly { readonly name: string }[]>;
   /** Returns the unfinished migrations of the instance, read from the API. */
   activeMigrationsOf(namespace: string, vmiName: string): Promise<readonly Stored<VirtualMachineInstanceMigration>[]>;
 }
@@ -55,6 +61,9 @@ export function reviewVirtualMachine(request: ReviewRequest, lookup: AdmissionLo
       ...virtualMachineWarnings(vm, { old, configuration }),
       ...warnAboutDuplicates(vm, lookup),
       ...warnAboutDeletedClaims(vm, old, lookup),
+      ...warnAboutFirmware(vm, old, lookup),
+      ...warnAboutSharedClaims(vm, lookup),
+      ...warnAboutMachineType(vm, lookup),
     ],
   };
 }
@@ -64,11 +73,14 @@ export function reviewVirtualMachineSnapshot(request: ReviewRequest): AdmissionD
   return snapshot === undefined ? {} : { errors: validateVirtualMachineSnapshot(snapshot, { old }) };
 }
 
-export function reviewVirtualMachineRestore(request: ReviewRequest, lookup: AdmissionLookup): AdmissionDecision {
+export async function reviewVirtualMachineRestore(
+  request: ReviewRequest,
+  lookup: AdmissionLookup,
+): Promise<AdmissionDecision> {
   const { object: restore, old } = writtenObjects<VirtualMachineRestore>(request);
   if (restore === undefined) return {};
   const { metadata, spec } = restore;
-  const unfinished = old === undefined ? lookup.restoresOf(metadata.namespace ?? '', spec.target.name) : [];
+  const unfinished = old === undefined ? await lookup.restoresOf(metadata.namespace ?? '', spec.target.name) : [];
   return { errors: validateVirtualMachineRestore(restore, { old, unfinished }) };
 }
 
@@ -153,6 +165,27 @@ function warnAboutDeletedClaims(
         `PersistentVolumeClaim "${metadata.name}" of the VirtualMachine is already being deleted, and delete protection cannot cancel that; ` +
         'its volume is retained when the VM stops (condition ClaimBeingDeleted)',
     );
+}
+
+/** Warns about an image for another firmware, at creation and when a change makes it so. */
+function warnAboutFirmware(
+  vm: VirtualMachine,
+  old: VirtualMachine | undefined,
+  { claimsOfVm }: Pick<AdmissionLookup, 'claimsOfVm'>,
+): string[] {
+  const [now, before] = [vm, old].map((one) => {
+    const spec = one?.spec.template?.spec;
+    return one === undefined || spec?.domain === undefined ? undefined : findFirmwareMismatch(spec, claimsOfVm(one));
+  });
+  return now === undefined || now === before ? [] : [now];
+}
+
+/** Warns about a type that no node offers. It is allowed: a node that offers it may join. */
+function warnAboutMachineType({ metadata, spec }: VirtualMachine, lookup: AdmissionLookup): string[] {
+  const type = spec.template?.spec?.domain?.machine?.type;
+  if (!type || metadata.deletionTimestamp !== undefined) return [];
+  const problem = describeUnofferedType(type, lookup.nodes());
+  return problem === undefined ? [] : [`spec.template.spec.domain.machine.type: the VM cannot start: ${problem}`];
 }
 
 /** Names VMs of the same namespace only: the user may not be allowed to see others. */

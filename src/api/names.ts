@@ -55,6 +55,8 @@ export const LOCAL_DRIVER = 'local.selfsame.io';
 /** On volumes that are retained for a protected VM: their own reclaim policy. Only controllers/protection writes it. */
 export const RECLAIM_POLICY_ANNOTATION = 'selfsame.io/reclaim-policy';
 /** On our PersistentVolumes: the node that has the data; absent if all nodes can access it. */
+/** On Nodes: the largest volumes that fit on them (api/storage/storage-size.ts). */
+export const STORAGE_BYTES_ANNOTATION = 'selfsame.io/storage-bytes';
 export const VOLUME_NODE_ANNOTATION = 'selfsame.io/volume-node';
 /** On our PersistentVolumes: removed when the data is deleted. */
 export const VOLUME_DATA_FINALIZER = 'selfsame.io/volume-data';

@@ -43,7 +43,7 @@ export function createPrograms(path: string | undefined, self: readonly string[]
 /** Returns the path of a program. Throws CommandError if it does not exist. */
 export async function requireProgram(programs: Programs, name: string): Promise<string> {
   const path = await programs.find(name);
-  if (path === undefined) throw new CommandError(`could not find ${name} in $PATH: install it, or add it to PATH`);
+  if (path === undefined) throw new CommandError(`Cannot find ${name} in PATH: install it, or add it to PATH`);
   return path;
 }
 

@@ -1,14 +1,16 @@
 /** Runs one call of virtctl, from its arguments to its exit code. main.ts owns the process. */
 import { commands, sharedFlags } from '#cli/commands/all-commands.ts';
-import type { CommandContext, Terminal, VirtctlContext } from '#cli/command.ts';
+import type { Terminal, VirtctlContext } from '#cli/command.ts';
 import { openConnection, type ApiConnection } from '#cli/connection/api-connection.ts';
 import { accessArguments, findAccess, type AccessOptions, type AccessSources } from '#cli/connection/cluster-access.ts';
+import { explainMissing } from '#cli/connection/missing-object.ts';
 import { clientVersion, renderMismatch, readServerVersion } from '#cli/connection/server-version.ts';
 import type { Programs } from '#cli/programs.ts';
 import { UNSUPPORTED_COMMANDS } from '#cli/unsupported-commands.ts';
 import { CredentialError } from '#client/credentials/credential-source.ts';
 import type { Clock } from '#lib/clock.ts';
-import { resolveCall, type ProgramTable } from '#lib/command-line/resolve-call.ts';
+import { exitCodeOf, renderError } from '#lib/command-line/render-error.ts';
+import { resolveCall, runCall, type ProgramTable } from '#lib/command-line/resolve-call.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import { raceSignal } from '#lib/race-signal.ts';
 import { createPainter } from '#lib/terminal/colour.ts';
@@ -26,7 +28,7 @@ export const virtctlTable: ProgramTable<VirtctlContext, typeof sharedFlags> = {
 };
 
 const TRACE_LEVEL = 6;
-const VERSION_WAIT_MS = 2000;
+const EXPLANATION_MS = 2000;
 
 interface VirtctlCall extends AccessSources {
   /** The arguments without interpreter and script. */
@@ -42,7 +44,7 @@ interface VirtctlCall extends AccessSources {
   onInterrupt?(restore: () => void): () => void;
 }
 
-/** Runs a call and returns the exit code. Each error is one line on stderr. */
+/** Runs a call and returns the exit code. An error is printed on stderr (render-error.ts). */
 export async function runVirtctl(call: VirtctlCall): Promise<number> {
   const { terminal, clock, env, onInterrupt } = call;
   const status = new StatusOutput(terminal.stderr, { clock, env, ...(onInterrupt && { onInterrupt }) });
@@ -52,10 +54,11 @@ export async function runVirtctl(call: VirtctlCall): Promise<number> {
   } catch (error) {
     // Without credentials the server cannot be asked, and an exec plugin would run again.
     const api = hasCredentialError(error) ? undefined : link.api;
-    const mismatch = api === undefined ? undefined : await findVersionMismatch(api, clock);
-    if (mismatch !== undefined) status.report(mismatch);
-    status.report(errorMessage(error).trim());
-    return 1;
+    const mismatch = api && (await askInTime(() => findVersionMismatch(api), clock));
+    if (mismatch !== undefined) status.report(`Warning: ${mismatch}`);
+    const alternatives = (api && (await askInTime(() => explainMissing(api, error), clock))) ?? '';
+    status.report(renderError(error, errorMessage(error).trim() + alternatives));
+    return exitCodeOf(error);
   } finally {
     link.api?.close();
   }
@@ -72,7 +75,7 @@ async function dispatch(
     terminal.stdout.write(resolved.text);
     return;
   }
-  const { command, args, flags } = resolved;
+  const { flags } = resolved;
   const connect = async (choice: AccessOptions = flags): Promise<ApiConnection> => {
     link.api ??= openConnection({
       access: findAccess(choice, call),
@@ -85,9 +88,7 @@ async function dispatch(
     });
     return link.api;
   };
-  const context: CommandContext<unknown> = {
-    args,
-    flags,
+  return await runCall<VirtctlContext>(resolved, {
     connect,
     namespace: flags.namespace,
     print: (line) => void terminal.stdout.write(`${replaceControlsInLines(line)}\n`),
@@ -100,8 +101,7 @@ async function dispatch(
     accessArguments: accessArguments(flags),
     user: env['USER'] ?? env['LOGNAME'],
     untilInterrupted: () => call.untilInterrupted(),
-  };
-  return await command.run(context as CommandContext<never>);
+  });
 }
 
 /** Reports whether the error or one of its causes is a CredentialError. */
@@ -118,12 +118,17 @@ function createWarner(report: (line: string) => void): (text: string) => void {
   };
 }
 
-/** Returns a message if client and server versions differ, or undefined, also if the server does not respond in time. */
-async function findVersionMismatch(api: ApiConnection, clock: Clock): Promise<string | undefined> {
+/** Returns a message if client and server versions differ. */
+async function findVersionMismatch(api: ApiConnection): Promise<string | undefined> {
+  return renderMismatch(clientVersion(), await readServerVersion(api));
+}
+
+/** Returns what the server says about an error, or undefined if it does not respond in time. */
+async function askInTime<T>(ask: () => Promise<T>, clock: Clock): Promise<T | undefined> {
   const late = new AbortController();
-  const stopTimer = clock.after(VERSION_WAIT_MS, () => late.abort(new Error('too late')));
+  const stopTimer = clock.after(EXPLANATION_MS, () => late.abort(new Error('too late')));
   try {
-    return renderMismatch(clientVersion(), await raceSignal(readServerVersion(api), late.signal));
+    return await raceSignal(ask(), late.signal);
   } catch {
     return undefined;
   } finally {

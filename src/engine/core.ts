@@ -4,6 +4,9 @@
  */
 import { admissionChain, type ValidatingStep } from '#engine/admission/admission.ts';
 import { customKindLifecycle } from '#engine/admission/custom-kind-lifecycle.ts';
+import { limitRangeDefaults, limitRangeValidation } from '#engine/admission/limits/limit-range.ts';
+import { type QuotaCounts, quotaCounts } from '#engine/admission/limits/quota-counts.ts';
+import { resourceQuotaAdmission } from '#engine/admission/limits/resource-quota.ts';
 import { namespaceLifecycle } from '#engine/admission/namespace-lifecycle.ts';
 import { nodeRestriction } from '#engine/admission/node-restriction.ts';
 import { taintNewNodes } from '#engine/admission/node-taints.ts';
@@ -77,6 +80,7 @@ export interface Core {
   /** The metrics of this process, which /metrics serves. */
   readonly metrics: MetricRegistry;
   readonly aggregation: RunningAggregation;
+  readonly quotaCounts: QuotaCounts;
   /** Makes the check `start` of /readyz pass. */
   markStarted(): void;
   stop(): void;
@@ -101,6 +105,7 @@ export function createCore(options: CoreOptions): Core {
   ]);
 
   const guards = [namespaceLifecycle(store), customKindLifecycle(store, registry)];
+  const quotas = resourceQuotaAdmission(store, clock);
   const policies = validatingPolicies({ store, registry, authorizer, log, metrics });
   const webhooks = startWebhooks({ store, registry, services, authorizer, clock, log, metrics });
   const admission = admissionChain({
@@ -111,19 +116,23 @@ export function createCore(options: CoreOptions): Core {
       priorityAdmission(store),
       tolerateLostNodes,
       taintNewNodes,
+      limitRangeDefaults(store),
       skipDuringStart(webhooks.mutating),
     ],
     validating: [
       noteName,
       rbacEscalation(authorizer),
       paramAccess({ store, registry, authorizer }),
-      nodeRestriction(store),
+      nodeRestriction(store, registry),
       serviceAccountValidation(store),
       priorityClassValidation(store),
+      limitRangeValidation(store),
       skipDuringStart(policies.step),
       skipDuringStart(webhooks.validating),
+      quotas.validating,
     ],
-    guards,
+    // Last, because a quota counts only what nothing else refuses.
+    guards: [...guards, quotas.guard],
   });
 
   const { identity } = options;
@@ -172,6 +181,7 @@ export function createCore(options: CoreOptions): Core {
     signingKey,
     metrics: allMetrics,
     aggregation,
+    quotaCounts: quotaCounts(store),
     markStarted() {
       started = true;
     },

@@ -6,10 +6,11 @@ import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { systemClock } from '#lib/clock.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
+import { EXIT_OK } from '#lib/command-line/render-error.ts';
 import { keepAlive } from '#lib/keep-alive.ts';
 import { createLog } from '#lib/log.ts';
 import type { ControllersOptions, InstallOptions, JoinOptions, UninstallOptions } from './flags.ts';
-import { EXIT_OK, firstAddress, listenError, pluginHost, stopSignal } from './surroundings.ts';
+import { firstAddress, listenError, pluginHost, stopSignal } from './surroundings.ts';
 
 export async function installIntoCluster(
   { kubeconfig, apply, dryRun }: InstallOptions,

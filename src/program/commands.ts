@@ -35,7 +35,7 @@ import { tourPlane } from './tour-plane.ts';
 import { audit, backup, doctor, host, runMachineTypeUpdate, runRestoreBackup, tour } from './tools.ts';
 
 /** The context in which commands of selfsame run. */
-export interface SelfsameContext {
+interface SelfsameContext {
   readonly env: EnvironmentVariables;
   readonly stdout: { write(text: string): unknown };
 }

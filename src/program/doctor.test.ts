@@ -18,7 +18,7 @@ const cases: Record<string, { of: Finding[]; want: RegExp }> = {
   },
   'requirements of every VM': {
     of: [found('QEMU', 'missing')],
-    want: /^The tour cannot .*\n\nmissing {2}QEMU .*\n +fix: install it\n/,
+    want: /^Cannot start the tour .*\n\nmissing {2}QEMU .*\n +fix: install it\n/,
   },
   'additional requirements of the tour only': {
     of: [found('KVM', 'limited'), found('swtpm', 'limited')],

@@ -12,6 +12,7 @@ import { examinationText, findingsText, isHealthy, type Examination, type Findin
 import type { PlaneLocation } from '#doctor/place.ts';
 import { thisMachine } from '#doctor/this-machine.ts';
 import type { Clock } from '#lib/clock.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
 import { createPainter, type MaybeTerminal } from '#lib/terminal/colour.ts';
 import { VERSION } from '#lib/version.ts';
@@ -29,7 +30,6 @@ export interface DoctorCall {
   /** Path of the support bundle to write, if any. */
   readonly bundle: string | undefined;
   readonly stdout: MaybeTerminal;
-  readonly stderr: { write(text: string): unknown };
   readonly clock: Clock;
   /** Decides on colours. */
   readonly env: EnvironmentVariables;
@@ -49,7 +49,7 @@ function toOutput({ findings, ...rest }: Examination): object {
 
 /** Prints the findings and returns the exit code. */
 export async function runDoctor(call: DoctorCall): Promise<number> {
-  const { examination, output, bundle, stdout, stderr, env } = call;
+  const { examination, output, bundle, stdout, env } = call;
   const isJson = output === 'json';
   stdout.write(
     isJson
@@ -61,8 +61,7 @@ export async function runDoctor(call: DoctorCall): Promise<number> {
       const bytes = await writeSupportBundle(call, bundle);
       if (!isJson) stdout.write(`\n${bundle}: ${bytes} bytes. Review it before you share it: tar tzf ${bundle}\n`);
     } catch (error) {
-      stderr.write(`selfsame: Cannot write ${bundle}: ${errorMessage(error)}\n`);
-      return 1;
+      throw new CommandError(`Cannot write ${bundle}: ${errorMessage(error)}`, { cause: error });
     }
   }
   return isHealthy(examination) ? 0 : 1;
@@ -117,5 +116,5 @@ export function tourRefusalText(findings: readonly Finding[]): string {
   if (needed.length === 0) return '';
   // A limitation elsewhere is a missing requirement here.
   const text = findingsText(needed.map((finding) => ({ ...finding, state: 'missing' })));
-  return `The tour cannot start here:\n\n${text}\n\nRun selfsame doctor for the full check.\n`;
+  return `Cannot start the tour on this machine:\n\n${text}\n\nRun selfsame doctor for the full check.`;
 }

@@ -2,11 +2,12 @@
 import { resolve } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
+import { EXIT_OK } from '#lib/command-line/render-error.ts';
 import { acquireDataDir } from '#lib/files/data-dir-lock.ts';
 import { createLog } from '#lib/log.ts';
 import { isWildcard } from '#lib/wildcard-address.ts';
 import type { NodeOptions } from './flags.ts';
-import { GUEST_DIR, EXIT_OK, PROGRAM, firstAddress, pluginHost, stopInTime, stopSignal } from './surroundings.ts';
+import { GUEST_DIR, PROGRAM, firstAddress, pluginHost, stopInTime, stopSignal } from './surroundings.ts';
 
 export async function node(options: NodeOptions, env: EnvironmentVariables): Promise<number> {
   const nodeDir = resolve(options.dataDir);

@@ -3,12 +3,13 @@ import { resolve } from 'node:path';
 import type { AuditOptions } from '#engine/audit/audit-options.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
+import { EXIT_OK } from '#lib/command-line/render-error.ts';
 import { acquireDataDir } from '#lib/files/data-dir-lock.ts';
 import { createLog, type Log } from '#lib/log.ts';
 import { VERSION } from '#lib/version.ts';
 import { withoutFlagVariables } from './flag-kinds.ts';
 import type { EngineCommandOptions, UpOptions } from './flags.ts';
-import { EXIT_OK, PROGRAM, listenError, stopInTime, stopSignal } from './surroundings.ts';
+import { PROGRAM, listenError, stopInTime, stopSignal } from './surroundings.ts';
 
 export async function up(options: UpOptions, env: EnvironmentVariables, stopped = stopSignal()): Promise<number> {
   return await serve(options, stopped, async (parts) => {

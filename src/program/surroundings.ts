@@ -6,10 +6,8 @@ import type { PluginHost } from '#client/credentials/plugin-process.ts';
 import { systemClock } from '#lib/clock.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
+import { EXIT_FAILED, renderError } from '#lib/command-line/render-error.ts';
 
-export const EXIT_OK = 0;
-export const EXIT_FAILED = 1;
-export const EXIT_USAGE = 2;
 const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
 /** Signals within this time count as one, because under `npm start` both the terminal and npm send Ctrl-C. */
 const SAME_SIGNAL_MS = 500;
@@ -22,7 +20,7 @@ export const PROGRAM = { file: process.execPath, args: [...process.execArgv, joi
 
 export async function stopInTime(stop: () => Promise<void>): Promise<void> {
   systemClock.after(STOP_LIMIT_MS, () => {
-    process.stderr.write('selfsame: Cannot stop in time; exiting now\n');
+    process.stderr.write(`${renderError(new CommandError('Cannot stop in time; exiting now'))}\n`);
     process.exit(EXIT_FAILED);
   });
   await stop();

@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
+import { EXIT_FAILED, EXIT_OK } from '#lib/command-line/render-error.ts';
 import { keepAlive } from '#lib/keep-alive.ts';
 import { createLog } from '#lib/log.ts';
 import type {
@@ -15,13 +16,14 @@ import type {
   TourCommandOptions,
   TransitionProgramOptions,
 } from './flags.ts';
-import { EXIT_FAILED, GUEST_DIR, EXIT_OK, PROGRAM, pluginHost, stopSignal } from './surroundings.ts';
+import { GUEST_DIR, PROGRAM, pluginHost, stopSignal } from './surroundings.ts';
 
 export async function host({ dataDir, node: name }: HostOptions, words: readonly string[]): Promise<number> {
   const { runHost } = await import('#cli/host/run-host.ts');
   const { stdout, stderr } = process;
   const readFile = (path: string) => readFileSync(path === '-' ? 0 : path, 'utf8');
-  return await runHost({ dataDir: resolve(dataDir), node: name, words, stdout, stderr, readFile });
+  await runHost({ dataDir: resolve(dataDir), node: name, words, stdout, stderr, readFile });
+  return EXIT_OK;
 }
 
 export async function audit({ dataDir, ...flags }: AuditReaderOptions): Promise<number> {
@@ -30,16 +32,15 @@ export async function audit({ dataDir, ...flags }: AuditReaderOptions): Promise<
   const stopping = new AbortController();
   // The reader may close the pipe early.
   stdout.on('error', () => stopping.abort());
-  return await keepAlive(() =>
-    runAudit({ dataDir, flags, stdout, stderr, clock: systemClock, signal: stopping.signal }),
-  );
+  await keepAlive(() => runAudit({ dataDir, flags, stdout, stderr, clock: systemClock, signal: stopping.signal }));
+  return EXIT_OK;
 }
 
 export async function tour(
   { kubeconfig, dataDir, clear }: TourCommandOptions,
   env: EnvironmentVariables,
 ): Promise<number> {
-  const [{ runClear, runTour, tourErrorText }, { readKubeconfigFile }, { findRunningKubeconfig }] = await Promise.all([
+  const [{ runClear, runTour, tourError }, { readKubeconfigFile }, { findRunningKubeconfig }] = await Promise.all([
     import('#cli/tour/run-tour.ts'),
     import('#client/kubeconfig-file.ts'),
     import('#cli/tour/running-plane.ts'),
@@ -62,10 +63,7 @@ export async function tour(
       port: 0,
       guestDir: GUEST_DIR,
     });
-    if (refusal !== '') {
-      process.stderr.write(refusal);
-      return EXIT_FAILED;
-    }
+    if (refusal !== '') throw new CommandError(refusal);
   }
   const stopping = new AbortController();
   // A closed terminal must not leave guests behind.
@@ -77,8 +75,7 @@ export async function tour(
     return isSame ? EXIT_OK : EXIT_FAILED;
   } catch (error) {
     if (stopping.signal.aborted) return EXIT_FAILED;
-    process.stderr.write(`${tourErrorText(error)}\n`);
-    return EXIT_FAILED;
+    throw tourError(error);
   }
 }
 
@@ -95,8 +92,8 @@ export async function doctor(
   const { examineThisMachine, runDoctor } = await import('./doctor.ts');
   const place = { dataDir: resolve(dataDir), host, port, guestDir: GUEST_DIR };
   const examination = await examineThisMachine(place, env['PATH'] ?? '');
-  const { stdout, stderr } = process;
-  return await runDoctor({ examination, place, output, bundle, stdout, stderr, clock: systemClock, env });
+  const { stdout } = process;
+  return await runDoctor({ examination, place, output, bundle, stdout, clock: systemClock, env });
 }
 
 export async function backup({ dataDir, to }: BackupCommandOptions): Promise<number> {

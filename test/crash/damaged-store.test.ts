@@ -92,7 +92,7 @@ test('a damaged database file is refused with one clear line and exit code 1', a
       const damaged = readFileSync(file);
       const { code, stdout, stderr } = await spawnServer(t, { dataDir }).exited;
       assert.deepEqual({ code, stdout }, { code: 1, stdout: '' });
-      assert.match(stderr, /^selfsame: Cannot open [^\n]+store\.db: [^\n]+; restore it from a backup[^\n]+\n$/);
+      assert.match(stderr, /^error: Cannot open [^\n]+store\.db: [^\n]+; restore it from a backup[^\n]+\n$/);
       assert.match(stderr, problem);
       assert.deepEqual(readFileSync(file), damaged, 'the file is as it was found');
     });

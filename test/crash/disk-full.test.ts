@@ -180,8 +180,7 @@ async function testFullDisk(t: TestContext, dir: string): Promise<void> {
     );
     const { code, stderr } = started ? await starting.kill('SIGTERM') : await starting.exited;
     if (started) assert.equal(code, 0, `with ${leave} bytes: ${stderr}`);
-    else
-      assert.match(stderr, /^selfsame: Cannot [^\n]*(?:no space left|disk is full)[^\n]*\n$/i, `with ${leave} bytes`);
+    else assert.match(stderr, /^error: Cannot [^\n]*(?:no space left|disk is full)[^\n]*\n$/i, `with ${leave} bytes`);
   }
 
   rmSync(ballast);

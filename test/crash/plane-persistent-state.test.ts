@@ -189,7 +189,8 @@ test('the life of the claim', async (t) => {
     const { metadata } = await stateOf(plane, 'db');
     await plane.delete(CLAIM, metadata.name);
     assert.ok((await stateOf(plane, 'db')).metadata.deletionTimestamp !== undefined);
-    await plane.runVerb('restart', 'db');
+    await plane.runVerb('stop', 'db');
+    await plane.runVerb('start', 'db');
     const next = await stateOf(plane, 'db');
     assert.notEqual(next.metadata.uid, metadata.uid);
     assert.equal(plane.guest('db').definition.state?.directory, `/simulated/${next.spec.volumeName}/state`);

@@ -161,7 +161,7 @@ function consoleCommands(text: string, first: number): Command[] {
       .slice(end + 1, next)
       .join('\n')
       .trim();
-    const isError = /^(?:Error|error|selfsame: |The .* is invalid)/m.test(output) && !/^\.\.\./m.test(output);
+    const isError = /^(?:Error|error|The .* is invalid)/m.test(output) && !/^\.\.\./m.test(output);
     commands.push({
       text: whole,
       line: first + at,

@@ -223,7 +223,9 @@ test('the devices of a guest keep their addresses', async (t) => {
     assert.match(status.history?.at(-1)?.cause ?? '', /^rebuilt from the running guest/);
     const byId = (a: LearnedDevice, b: LearnedDevice) => (a.id < b.id ? -1 : 1);
     assert.deepEqual(status.devices?.toSorted(byId), learned.devices?.toSorted(byId), 'a lost record is rebuilt');
+    const cards = await cardsOf(vm);
     assert.deepEqual(placesOf(await vm.restart()), rest);
+    assert.deepEqual(await cardsOf(vm), cards, 'the guest has the same root ports');
     // The history accounts for every change of the record.
     assertHistory(
       await plane.client.get(VIRTUAL_MACHINES, vm.at),

@@ -11,6 +11,7 @@ import { test, type TestContext } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
+import { findGrowth, type Sample } from '#test/support/growth.ts';
 import { createTemporaryDir } from '#test/support/server-process.ts';
 import { aSnapshot } from '#test/support/snapshots.ts';
 import { aClaim, aVm, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
@@ -29,6 +30,8 @@ const WARM_UP_ROUNDS = 24;
 /** Two periods after the warm-up are compared. */
 const PERIOD_ROUNDS = 16;
 const LIMIT_MS = 900_000;
+/** The number of simulated seconds that a migration may take. */
+const MIGRATION_TRIES = 30;
 /**
  * The growth from one period to the next that is not yet a failure. Heap: compiled code. File: pages that are not full.
  * Metrics: combinations of labels that are rare. The others: a round does not always take the same simulated time.
@@ -41,9 +44,6 @@ const TOLERANCE: Readonly<Record<string, number>> = {
   'objects events': 1.1,
   'objects virtualmachineinstancemigrations.kubevirt.io': 1.1,
 };
-
-/** Amounts by what they count. */
-type Sample = Readonly<Record<string, number>>;
 
 async function startFleet(t: TestContext): Promise<{ readonly plane: VmPlane; readonly file: string }> {
   const file = join(createTemporaryDir(t), 'store.db');
@@ -73,6 +73,11 @@ async function runRound(plane: VmPlane, round: number): Promise<void> {
   for (const migration of migrations) await plane.beginApply(migration);
   await plane.settle();
   for (const { kind, metadata } of migrations) {
+    // A busy machine may not be done with the streams between the agents when the plane is at rest.
+    for (let tries = 0; tries < MIGRATION_TRIES; tries++) {
+      if ((await plane.get(kind, metadata.name)).status.phase === 'Succeeded') break;
+      await plane.advance(1000);
+    }
     assert.equal((await plane.get(kind, metadata.name)).status.phase, 'Succeeded', metadata.name);
   }
   assert.equal(await plane.runVerb('restart', `fleet-${round % FLEET}`), '202');
@@ -118,17 +123,6 @@ function exposeGarbageCollector(): () => void {
   return runInNewContext('gc') as () => void;
 }
 
-/** Returns what grew from the first samples to the later ones, by the median of the heap and the maximum of the others. */
-function findGrowth(first: readonly Sample[], later: readonly Sample[]): string[] {
-  const names = Object.keys(later.at(-1)!);
-  return names.flatMap((name) => {
-    const amountsOf = (samples: readonly Sample[]) => samples.map((sample) => sample[name]!).sort((a, b) => a - b);
-    const pick = (amounts: number[]) => (name === 'heap' ? amounts[amounts.length >> 1]! : amounts.at(-1)!);
-    const [before, after] = [pick(amountsOf(first)), pick(amountsOf(later))];
-    return after > before * (TOLERANCE[name] ?? 1) ? [`${name}: ${before} -> ${after}`] : [];
-  });
-}
-
 test('nothing grows in hours of churn at a constant fleet', { timeout: LIMIT_MS }, async (t) => {
   const { plane, file } = await startFleet(t);
   const collectGarbage = exposeGarbageCollector();
@@ -138,5 +132,5 @@ test('nothing grows in hours of churn at a constant fleet', { timeout: LIMIT_MS 
     if (round >= WARM_UP_ROUNDS) samples.push(await takeSample(plane, file, collectGarbage));
   }
   assert.equal(samples.at(-1)!['objects virtualmachines.kubevirt.io'], FLEET, 'the test counts objects');
-  assert.deepEqual(findGrowth(samples.slice(0, PERIOD_ROUNDS), samples.slice(PERIOD_ROUNDS)), []);
+  assert.deepEqual(findGrowth(samples, { tolerance: TOLERANCE, noisy: new Set(['heap']) }), []);
 });

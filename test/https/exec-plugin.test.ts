@@ -224,7 +224,7 @@ suite('exec plugins', () => {
     assert.equal(code, 1);
     assert.equal(
       stderr,
-      'Cannot get credentials from exec plugin "selfsame-no-such-plugin": the program does not exist; get it from example.org\n',
+      'error: Cannot get credentials from exec plugin "selfsame-no-such-plugin": the program does not exist; get it from example.org\n',
     );
   });
 });

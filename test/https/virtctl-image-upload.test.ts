@@ -6,6 +6,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { BOOT_FIRMWARE_ANNOTATION } from '#api/storage/boot-firmware.ts';
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
@@ -15,8 +16,26 @@ import { startCuttingProxy } from '#test/support/cutting-proxy.ts';
 import { DiskScene } from '#test/support/disk-scene.ts';
 
 const MIB = 1024 * 1024;
-const CONTENT = Buffer.concat([randomBytes(MIB), Buffer.alloc(MIB), randomBytes(MIB)]);
+/** Random content with the signature of a boot sector. */
+function aDisk(bytes: number): Buffer {
+  const disk = randomBytes(bytes);
+  disk.writeUInt16BE(0x55aa, 510);
+  // An MBR with these flags is not taken for a partition table.
+  disk.writeUInt8(0x01, 446);
+  return disk;
+}
+const CONTENT = Buffer.concat([aDisk(MIB), Buffer.alloc(MIB), randomBytes(MIB)]);
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
+
+/** A disk with one partition, up to its end. */
+function aPartitionedDisk(bytes: number): Buffer {
+  const disk = Buffer.alloc(bytes);
+  disk.writeUInt8(0x83, 446 + 4);
+  disk.writeUInt32LE(2048, 446 + 8);
+  disk.writeUInt32LE(bytes / 512 - 2048, 446 + 12);
+  disk.writeUInt16BE(0x55aa, 510);
+  return disk;
+}
 
 let disks: DiskScene;
 const fileOf = (name: string) => join(disks.dir, name);
@@ -45,6 +64,16 @@ before(async () => {
     '1M',
   ]);
   execFileSync('qemu-img', ['convert', '-f', 'raw', '-O', 'vmdk', fileOf('a.raw'), fileOf('a.vmdk')]);
+  writeFileSync(fileOf('cut.qcow2'), readFileSync(fileOf('a.qcow2')).subarray(0, MIB));
+  writeFileSync(fileOf('cut.qcow2.gz'), gzipSync(readFileSync(fileOf('cut.qcow2'))));
+  writeFileSync(fileOf('cut.raw'), aPartitionedDisk(64 * MIB).subarray(0, 2 * MIB));
+  writeFileSync(fileOf('SHA256SUMS'), `${sha256(CONTENT)}  a.raw\n`);
+  writeFileSync(fileOf('page.html'), '<!DOCTYPE html>\n<title>404 Not Found</title>\n');
+  writeFileSync(fileOf('note.txt.gz'), gzipSync('a note about disks\n'));
+  writeFileSync(fileOf('noise'), Buffer.alloc(MIB, 0xa5));
+  execFileSync('tar', ['-cf', fileOf('disk.tar'), '-C', disks.dir, 'a.raw']);
+  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', fileOf('void.qcow2'), '0']);
+  writeFileSync(fileOf('a.zst.gz'), gzipSync(Buffer.from('28b52ffd00', 'hex')));
   writeFileSync(fileOf('cut.gz'), gzipSync(CONTENT).subarray(0, MIB));
   writeFileSync(fileOf('empty.raw'), '');
 });
@@ -150,11 +179,40 @@ suite('virtctl image-upload', () => {
     assert.equal(code, 1);
     assert.match(
       err,
-      /the received bytes do not match the sha256 of the sender: theirs is \w{64}\nPersistentVolumeClaim default\/mixed was created and is waiting/,
+      /the received bytes do not match the sha256 of the sender: theirs is \w{64}\nPersistentVolumeClaim default\/mixed was deleted again\.\n$/,
     );
     assert.equal(existsSync(disks.imageOf('mixed')), false);
     assert.deepEqual(readdirSync(disks.directoryOf('mixed')), []);
-    assert.equal(await waitsForUpload('mixed'), true, 'no guest can use the claim');
+    await assert.rejects(disks.readClaim('mixed'));
+  });
+
+  test('records the firmware that boots the image, and forgets that of replaced content', async () => {
+    const disk = aPartitionedDisk(2 * MIB);
+    writeFileSync(fileOf('bios.raw'), Buffer.concat([Buffer.from('boot code'), disk.subarray(9)]));
+    disk.writeUInt8(0xef, 446 + 4);
+    writeFileSync(fileOf('efi.raw'), disk);
+    await disks.createVolumeFor('booting');
+    const firmware = async () => (await disks.readClaim('booting')).metadata.annotations?.[BOOT_FIRMWARE_ANNOTATION];
+
+    const first = await upload('booting', 'efi.raw', ...make);
+    assert.match(first.err, /Note: the image has a boot loader for UEFI only; use "virtctl create vm --efi"\.\n$/);
+    assert.equal(await firmware(), 'efi');
+    assert.equal((await upload('booting', 'bios.raw', '--no-create')).code, 1);
+    assert.equal(await firmware(), 'efi', 'the content is still there');
+    assert.match(
+      (await upload('booting', 'bios.raw', '--no-create', '--replace')).err,
+      /for BIOS only; .* without --efi/,
+    );
+    assert.equal(await firmware(), 'bios');
+    assert.doesNotMatch((await upload('booting', 'a.raw', '--no-create', '--replace')).err, /Note/);
+    assert.equal(await firmware(), undefined);
+  });
+
+  test('uploads a file without any sign of a disk with --force', async () => {
+    await disks.createVolumeFor('forced');
+    const { code, err } = await upload('forced', 'noise', ...make, '--force');
+    assert.equal(code, 0, err);
+    assert.equal(readFileSync(disks.imageOf('forced'))[0], 0xa5);
   });
 
   const refused: Record<string, { args: [claim: string, file: string, ...more: string[]]; err: RegExp }> = {
@@ -172,9 +230,43 @@ suite('virtctl image-upload', () => {
       args: ['none', 'a.vmdk', ...make],
       err: /its format is vmdk; .*"qemu-img convert -O qcow2" first/,
     },
+    'a disk without a size': { args: ['none', 'void.qcow2', ...make], err: /void\.qcow2: its disk is empty\n$/ },
+    'another compression inside gzip': {
+      args: ['none', 'a.zst.gz', ...make],
+      err: /its format is zstd; expected raw or qcow2: decompress it first\n$/,
+    },
     'a truncated file': {
       args: ['none', 'cut.gz', ...make],
       err: /Cannot read .*cut\.gz: unexpected end of file/,
+    },
+    'a truncated qcow2': {
+      args: ['none', 'cut.qcow2', ...make],
+      err: /Cannot upload .*cut\.qcow2: it is incomplete: its data for offset \d+ of the disk ends at byte \d+, and the file has 1048576 bytes; download or copy it again\n$/,
+    },
+    'a truncated qcow2 in gzip': {
+      args: ['none', 'cut.qcow2.gz', ...make],
+      err: /it is incomplete: its data for offset \d+/,
+    },
+    'a disk that ends before its last partition': {
+      args: ['none', 'cut.raw', ...make],
+      err: /its disk has 2097152 bytes \(2\.0 MiB\), but its partition table needs 67108864 bytes \(64\.0 MiB\); download or copy it again, or use --force/,
+    },
+    'a list of checksums': {
+      args: ['none', 'SHA256SUMS', ...make],
+      err: /SHA256SUMS: it is a list of checksums or a signature, not a disk image; upload the image that it belongs to, or use --force to upload it anyway\n$/,
+    },
+    'a web page': {
+      args: ['none', 'page.html', ...make],
+      err: /it is a web page, not a disk image; check the address/,
+    },
+    'compressed text': {
+      args: ['none', 'note.txt.gz', ...make],
+      err: /it is text that begins with "a note about disks", not a disk image/,
+    },
+    'a tar archive': { args: ['none', 'disk.tar', ...make], err: /it is a tar archive, not a disk image; unpack it/ },
+    'a file without any sign of a disk': {
+      args: ['none', 'noise', ...make],
+      err: /noise: it has no partition table, boot sector, file system or ISO 9660 signature; check that it is a disk/,
     },
     'an empty file': { args: ['none', 'empty.raw', ...make], err: /it is empty/ },
     'no file': { args: ['none', 'nothing', ...make], err: /Cannot read .*nothing: ENOENT/ },
@@ -197,7 +289,7 @@ suite('virtctl image-upload', () => {
   for (const [title, { args, err: want }] of Object.entries(refused)) {
     test(`refuses ${title}, and creates nothing`, async () => {
       const { code, err } = await upload(...args);
-      assert.equal(code, 1);
+      assert.equal(code, err.includes('\nUsage: ') ? 2 : 1);
       assert.match(err, want);
       await assert.rejects(disks.readClaim('none'));
     });
@@ -252,13 +344,35 @@ suite('virtctl image-upload', () => {
     await disks.createVolumeFor('full');
     disks.freeBytes = () => 130 * MIB;
     const { code, err } = await upload('full', 'a.raw', ...make);
+    await assert.rejects(disks.readClaim('full'));
     disks.freeBytes = () => 131 * MIB;
-    assert.equal((await upload('full', 'a.raw', '--no-create')).code, 0);
+    await disks.createVolumeFor('freed');
+    assert.equal((await upload('freed', 'a.raw', ...make)).code, 0);
     [disks.wrap, disks.freeBytes] = [(one) => one, () => 100 * 1024 * MIB];
     assert.equal(code, 1);
     assert.match(err, /node "node-1" has 130\.0 MiB of free space there and needs 131\.0 MiB; free space on the node/);
     assert.doesNotMatch(err, /retrying/);
     assert.deepEqual(received, [CONTENT.length], 'only the second upload sent bytes');
+  });
+
+  test('counts the data inside a compressed qcow2 before it sends the image', async () => {
+    const received: number[] = [];
+    const [raw, packed] = [fileOf('text.raw'), fileOf('packed.qcow2')];
+    writeFileSync(raw, Buffer.concat([aDisk(512), Buffer.alloc(3 * MIB - 512, 'text')]));
+    execFileSync('qemu-img', ['convert', '-c', '-f', 'raw', '-O', 'qcow2', raw, packed]);
+    writeFileSync(fileOf('packed.qcow2.gz'), gzipSync(readFileSync(packed)));
+    await disks.createVolumeFor('packed');
+    await disks.createVolumeFor('twice');
+    disks.freeBytes = () => 130 * MIB;
+    disks.wrap = counting(received);
+    const before = await upload('packed', 'packed.qcow2', ...make);
+    assert.deepEqual(received, []);
+    const after = await upload('twice', 'packed.qcow2.gz', ...make);
+    [disks.wrap, disks.freeBytes] = [(one) => one, () => 100 * 1024 * MIB];
+    assert.match(before.err, /node "node-1" has 130\.0 MiB of free space there and needs 131\.\d MiB; free space/);
+    assert.match(after.err, /node "node-1" has 130\.0 MiB of free space there and needs 131\.0 MiB; free space/);
+    assert.equal(received.length, 1, 'the tables of a file in gzip are read by the node');
+    assert.deepEqual(readdirSync(disks.directoryOf('twice')), []);
   });
 
   test('refuses a claim whose storage class does not exist, and names the class', async () => {
@@ -279,7 +393,7 @@ suite('virtctl image-upload', () => {
   test('does not send an image again if the node runs out of room midway', async () => {
     const received: number[] = [];
     disks.wrap = counting(received);
-    writeFileSync(fileOf('filling.raw'), randomBytes(100 * MIB));
+    writeFileSync(fileOf('filling.raw'), aDisk(100 * MIB));
     await disks.createVolumeFor('filling', '128Mi');
     let checks = 0;
     disks.freeBytes = () => (checks++ < 1 ? 100 * 1024 * MIB : 1 * MIB);

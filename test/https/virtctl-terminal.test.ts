@@ -20,7 +20,7 @@ let disks: DiskScene;
 before(async () => {
   disks = await DiskScene.start();
   writeFileSync(join(disks.dir, 'kubeconfig'), kubeconfigOf(disks.scene.front.admin));
-  writeFileSync(join(disks.dir, 'a.raw'), Buffer.alloc(24 * MIB, 'a'));
+  writeFileSync(join(disks.dir, 'a.raw'), Buffer.alloc(24 * MIB, '\x55\xaa', 'latin1'));
 });
 after(async () => await disks?.stop());
 

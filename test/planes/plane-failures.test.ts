@@ -65,13 +65,42 @@ test('starts that fail', async (t) => {
   });
 
   await t.test('a machine type that no node has leaves the VM unschedulable', async () => {
-    await plane.apply(aVm('future', ALWAYS, { domain: { machine: { type: 'pc-q35-99.0' } } }));
+    const { warnings } = await plane.post(aVm('future', ALWAYS, { domain: { machine: { type: 'pc-q35-99.0' } } }));
+    await plane.settle();
+    const problem = /no node offers the machine type "pc-q35-99\.0"; the nodes offer q35, pc-q35-rhel9\.2\.0, .*others/;
+    assert.equal(warnings.length, 1);
+    assert.match(warnings[0] ?? '', /^spec\.template\.spec\.domain\.machine\.type: the VM cannot start: no node/);
+    assert.match(warnings[0] ?? '', problem);
     assert.equal(await plane.summaryOf('future'), 'ErrorUnschedulable, VMI Scheduling, no guest, 0');
     const { reason, message } = await conditionOf(plane, 'VirtualMachine', 'future', 'PodScheduled');
     assert.equal(reason, 'Unschedulable');
-    assert.match(message, /^0\/2 nodes are available: 2 node\(s\) didn't match Pod's node affinity\/selector/);
+    assert.match(
+      message,
+      /^Cannot schedule the VM: no node .*; 0\/2 nodes are available: 2 node\(s\) didn't match Pod's/,
+    );
+    assert.match(message, problem);
     await plane.delete('VirtualMachine', 'future');
     assert.equal(await plane.find('VirtualMachineInstance', 'future'), undefined);
+  });
+
+  await t.test('a full disk pauses the guest, and the VM names the disk, the cause and the way out', async () => {
+    await plane.apply(aClaim('small', { storageClassName: 'local' }));
+    await plane.apply(aVmOnClaim('full', 'small', ALWAYS));
+    plane.guest('full').failDisks([{ deviceId: 'disk-root', cause: 'noSpace' }]);
+    await plane.settle();
+    assert.equal(await plane.summaryOf('full'), 'Paused, VMI Running, paused, 1');
+    const { reason, message } = await conditionOf(plane, 'VirtualMachine', 'full', 'Paused');
+    assert.equal(reason, 'PausedIOError');
+    const text =
+      /^VMI was paused, .*: volume "root" \(PersistentVolumeClaim "small"\): no space left on the storage of node-[12]; free space there, then run "virtctl unpause vm full"$/;
+    assert.match(message, text);
+    const events = (await plane.list('Event')).filter((event) => event.reason === 'IOerror');
+    assert.deepEqual(
+      events.map((event) => [event.message, event.count]),
+      [[message, 1]],
+    );
+    assert.equal(await plane.runVerb('unpause', 'full'), '200');
+    assert.equal(await plane.summaryOf('full'), RUNNING);
   });
 
   await t.test('a definition that the hypervisor refuses is retried with increasing delays', async () => {
@@ -89,6 +118,21 @@ test('starts that fail', async (t) => {
     }
     assert.equal(await plane.summaryOf('refused'), RUNNING);
     assert.equal((await statusOf(plane, 'refused')).startFailure, undefined);
+  });
+
+  await t.test('a damaged image: the VM names the volume, the claim and the damage', async () => {
+    const disk = { deviceId: 'disk-root', is: 'damaged', detail: 'qcow2 header too short' } as const;
+    plane.failStarts('damaged', new HypervisorError('Cannot start domain', { permanent: true, disk }));
+    await plane.apply(aClaim('broken', { storageClassName: 'local' }));
+    await plane.apply(aVmOnClaim('damaged', 'broken', ALWAYS));
+    assert.equal(await plane.summaryOf('damaged'), 'CrashLoopBackOff, no VMI, no guest, 0');
+    const { reason, message } = await conditionOf(plane, 'VirtualMachine', 'damaged', 'Failure');
+    const text =
+      'Cannot start VirtualMachineInstance "damaged": the image of volume "root" (PersistentVolumeClaim "broken") is damaged (qcow2 header too short); restore the claim from a snapshot, or upload the image again into a new claim';
+    assert.deepEqual([reason, message], ['ImageDamaged', `The last start failed: ${text}`]);
+    const events = (await plane.list('Event')).filter((event) => event.reason === 'ImageDamaged');
+    assert.ok(events.length > 0 && events.every((event) => event.message === text));
+    await plane.delete('VirtualMachine', 'damaged');
   });
 
   await t.test('a start that may succeed later is retried with the same instance', async () => {

@@ -134,6 +134,8 @@ suite('virtctl update machine-types', () => {
       ],
     },
   };
+  // The VM of --name must exist.
+  before(() => scene.createVm('db', { runStrategy: 'Halted' }));
   for (const [title, { argv, want }] of Object.entries(jobs)) {
     test(`creates a Job from ${title}`, async () => assert.deepEqual(await envOf(await createJob(...argv)), want));
   }
@@ -141,29 +143,39 @@ suite('virtctl update machine-types', () => {
   const refusals: Record<string, { argv: string[]; err: RegExp }> = {
     'a malformed glob': {
       argv: ['[--'],
-      err: /^--which-matches-glob: "\[--": syntax error in pattern; expected a glob of machine types, /m,
+      err: /^error: --which-matches-glob: "\[--": syntax error in pattern; expected a glob of machine types, /m,
     },
-    'a namespace that does not exist': { argv: ['*', '-n', 'nowhere'], err: /^namespaces "nowhere" not found\n$/ },
+    'a namespace that does not exist': {
+      argv: ['*', '-n', 'nowhere'],
+      err: /^error: namespaces "nowhere" not found\n$/,
+    },
+    'a VM that does not exist': {
+      argv: ['*', '--name', 'nosuch'],
+      err: /^error: Cannot select VM nosuch: there is no such VM in any namespace; list the VMs with /,
+    },
     'a target that VMs may not have': {
       argv: ['*', '--target-machine-type', 'microvm'],
-      err: /^Cannot use the machine type "microvm": the KubeVirt object allows only q35\*, pc-q35\*\n$/,
+      err: /^error: Cannot use the machine type "microvm": the KubeVirt object allows only q35\*, pc-q35\*\n$/,
     },
     'a target that no node offers': {
       argv: ['*', '--target-machine-type', 'pc-q35-99.0'],
-      err: /^Cannot use the machine type "pc-q35-99.0": no node offers it; /,
+      err: /^error: Cannot use the machine type "pc-q35-99.0": no node offers it; /,
     },
-    'an output format without a dry run': { argv: ['*', '-o', 'json'], err: /^--output requires --dry-run\n$/ },
+    'an output format without a dry run': {
+      argv: ['*', '-o', 'json'],
+      err: /^error: --output requires --dry-run\nUsage: /,
+    },
     'waiting for a Job that is not created': {
       argv: ['*', '--dry-run', '--wait'],
-      err: /^--wait cannot be combined with --dry-run\n$/,
+      err: /^error: --wait cannot be combined with --dry-run\nUsage: /,
     },
-    'too many arguments': { argv: ['*', 'b'], err: /^2 globs are given; expected one, in quotes, / },
+    'too many arguments': { argv: ['*', 'b'], err: /^error: 2 globs are given; expected one, in quotes, / },
   };
   for (const [title, { argv, err }] of Object.entries(refusals)) {
     test(`refuses ${title}, and creates nothing`, async () => {
       const existing = await jobNames();
       const answer = await update(...argv);
-      assert.deepEqual([answer.code, answer.out], [1, '']);
+      assert.deepEqual([answer.code, answer.out], [answer.err.includes('\nUsage: ') ? 2 : 1, '']);
       assert.match(answer.err, err);
       assert.deepEqual(await jobNames(), existing);
     });
@@ -227,7 +239,10 @@ suite('virtctl update machine-types', () => {
       all.find((row) => row.job === job)?.virtualMachines.map((vm: Loose) => vm.state),
       ['pending', 'restartRequired', 'failed'],
     );
-    assert.match((await update('list', 'nobody')).err, /^Cannot find the job nobody in namespace selfsame-system\n$/);
+    assert.match(
+      (await update('list', 'nobody')).err,
+      /^error: Cannot find the job nobody in namespace selfsame-system; list /,
+    );
   });
 
   test('delete stops the Job, removes marks, and leaves nothing behind', async () => {
@@ -277,7 +292,7 @@ suite('virtctl update machine-types', () => {
     await scene.admin.create(TRANSITION_JOBS, { apiVersion: 'batch/v1', kind: 'Job', metadata, spec });
     const { code, err } = await update('delete', 'strange');
     assert.equal(code, 1);
-    assert.match(err, /^Cannot use the job strange: it was not created by virtctl update machine-types\n$/);
+    assert.match(err, /^error: Cannot use the job strange: it was not created by virtctl update machine-types\n$/);
     assert.ok((await jobNames()).includes('strange'));
   });
 

@@ -8,7 +8,12 @@ import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
 import { apiVersionOf, type ResourceType } from '#kube/meta.ts';
-import { Sink, startSubresourcesScene, type SubresourcesScene } from '#test/scenarios/subresources-scene.ts';
+import {
+  assertRefused,
+  Sink,
+  startSubresourcesScene,
+  type SubresourcesScene,
+} from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const RUNS = { phase: 'Running' };
@@ -48,70 +53,70 @@ suite('virtctl', () => {
   const refusals: Record<string, { argv: string[]; err: string }> = {
     'a start of a VM that does not exist': {
       argv: ['start', 'nobody'],
-      err: 'Error starting VirtualMachine virtualmachine.kubevirt.io "nobody" not found\n',
+      err: 'Cannot start VM nobody: virtualmachine.kubevirt.io "nobody" not found in namespace "default"; ...',
     },
     'a stop of a VM that does not exist': {
       argv: ['stop', 'nobody'],
-      err: 'error stopping VirtualMachine virtualmachine.kubevirt.io "nobody" not found\n',
+      err: 'Cannot stop VM nobody: virtualmachine.kubevirt.io "nobody" not found in namespace "default"; ...',
     },
     'a restart of a VM that does not exist': {
       argv: ['restart', 'nobody'],
-      err: 'error restarting VirtualMachine: virtualmachine.kubevirt.io "nobody" not found\n',
+      err: 'Cannot restart VM nobody: virtualmachine.kubevirt.io "nobody" not found in namespace "default"; ...',
     },
     'force without a grace period': {
       argv: ['stop', 'db', '--force'],
-      err: 'Must both use --force=true and set --grace-period.\n',
+      err: 'Must both use --force=true and set --grace-period.',
     },
     'a pause of an instance that does not exist': {
       argv: ['pause', 'vm', 'nobody'],
-      err: 'Error getting VirtualMachine nobody: virtualmachines.kubevirt.io "nobody" not found\n',
+      err: 'Cannot pause VM nobody: virtualmachines.kubevirt.io "nobody" not found in namespace "default"; ...',
     },
     'a pause of another kind': {
       argv: ['pause', 'pod', 'db'],
-      err: 'unsupported resource type "pod"; expected vm or vmi\n',
+      err: 'unsupported resource type "pod"; expected vm or vmi',
     },
-    'an unknown command': { argv: ['explode'], err: 'unknown command "explode" for "virtctl"\n' },
+    'an unknown command': { argv: ['explode'], err: 'unknown command "explode" for "virtctl"' },
     'an unknown command of a group': {
       argv: ['identity', 'explode'],
-      err: 'unknown command "explode" for "virtctl identity"; expected diff, duplicates, history, renew or show\n',
+      err: 'unknown command "explode" for "virtctl identity"; expected diff, duplicates, history, renew or show',
     },
     'an unknown output format': {
       argv: ['identity', 'duplicates', '-o', 'xml'],
-      err: 'unable to match a printer suitable for the output format "xml", expected json or yaml\n',
+      err: 'unable to match a printer suitable for the output format "xml", expected json or yaml',
     },
     'duplicates for a user who may not read all namespaces': {
       argv: ['identity', 'duplicates', '--as', 'nobody'],
       err:
         'virtualmachines.kubevirt.io is forbidden: User "nobody" cannot list resource "virtualmachines" in API group "kubevirt.io" at the cluster scope\n' +
-        'Finding duplicates requires permission to list virtualmachines.kubevirt.io in all namespaces.\n',
+        'Finding duplicates requires permission to list virtualmachines.kubevirt.io in all namespaces.',
     },
-    'an unknown flag': { argv: ['start', 'db', '--now'], err: 'unknown flag: --now\n' },
+    'an unknown flag': { argv: ['start', 'db', '--now'], err: 'unknown flag: --now' },
     'protection of a VM that does not exist': {
       argv: ['protect', 'nobody'],
-      err: 'Error protecting VM nobody: virtualmachines.kubevirt.io "nobody" not found\n',
+      err: 'Cannot protect VM nobody: virtualmachines.kubevirt.io "nobody" not found in namespace "default"; ...',
     },
     'protection by a user without permission': {
       argv: ['unprotect', 'db', '--as', 'nobody'],
-      err: 'Error unprotecting VM db: virtualmachines.kubevirt.io "db" is forbidden: User "nobody" cannot patch resource "virtualmachines" in API group "kubevirt.io" in the namespace "default"\n',
+      err: 'Cannot unprotect VM db: virtualmachines.kubevirt.io "db" is forbidden: User "nobody" cannot patch resource "virtualmachines" in API group "kubevirt.io" in the namespace "default"',
     },
-    'protection without a VM': { argv: ['protect'], err: 'expected the name of a VM, or --selector\n' },
+    'protection without a VM': { argv: ['protect'], err: 'expected the name of a VM, or --selector' },
     'protection of two VMs': {
       argv: ['protect', 'db', 'web'],
-      err: 'accepts between 0 and 1 arg(s), received 2\n',
+      err: 'accepts between 0 and 1 arg(s), received 2',
     },
     'protection by name and selector': {
       argv: ['unprotect', 'db', '-l', 'tier=db'],
-      err: 'a name and --selector cannot be combined\n',
+      err: 'a name and --selector cannot be combined',
     },
     'a reason that is too long': {
       argv: ['protect', 'db', '--reason', 'x'.repeat(1025)],
-      err: 'Cannot use --reason: it has 1025 characters; expected at most 1024\n',
+      err: 'Cannot use --reason: it has 1025 characters; expected at most 1024',
     },
-    'too few arguments': { argv: ['pause', 'vm'], err: 'accepts 2 arg(s), received 1\n' },
+    'too few arguments': { argv: ['pause', 'vm'], err: 'accepts 2 arg(s), received 1' },
   };
   for (const [title, { argv, err }] of Object.entries(refusals)) {
     test(`refuses ${title}`, async () => {
-      assert.deepEqual(await scene.virtctl(...argv), { code: 1, out: '', err });
+      assertRefused(await scene.virtctl(...argv), err);
     });
   }
 
@@ -120,7 +125,7 @@ suite('virtctl', () => {
     await scene.createVm(name, { runStrategy: 'Halted' });
     assert.equal(
       (await scene.virtctl('pause', 'vm', name)).err,
-      `Error pausing VirtualMachineInstance ${name}. VirtualMachine ${name} is not set to run\n`,
+      `error: Cannot pause VM ${name}: it is not set to run; start it with virtctl start ${name}\n`,
     );
     await scene.createVmi(name, RUNS);
     scene.node.run(name);
@@ -178,7 +183,10 @@ suite('virtctl', () => {
     assert.deepEqual(await steps(), [[], []]);
 
     const late = await scene.virtctl('clone', name, 'copy', '--wait', '--timeout=1ms');
-    assert.match(late.err, /Cannot confirm that snapshot clone-copy-\w+ is ready: after 0s, .*; it continues, see /);
+    assert.match(
+      late.err,
+      /error: Cannot confirm that snapshot clone-copy-\w+ is ready: after 0s, .*; it continues, see /,
+    );
     assert.deepEqual(
       (await steps()).map(({ length }) => length),
       [1, 1],
@@ -197,10 +205,10 @@ suite('virtctl', () => {
   test('accepts new addresses only for a VM whose record is lost', async () => {
     const [name, lost] = [scene.newName(), 'f0a4e6a2-0000-4000-8000-000000000001'];
     await scene.createVm(name, { runStrategy: 'Halted' });
-    const err = `Cannot renew the identity record of VM ${name}: the record is not lost\n`;
+    const err = `error: Cannot renew the identity record of VM ${name}: the record is not lost\n`;
     assert.deepEqual(await scene.virtctl('identity', 'renew', name), { code: 1, out: '', err });
     await scene.patchStatus(VIRTUAL_MACHINES, name, { identityRecordUID: lost });
-    assert.match((await scene.virtctl('identity', 'show', name)).err, /^The identity record is lost;/);
+    assert.match((await scene.virtctl('identity', 'show', name)).err, /^Warning: the identity record is lost;/);
     const out = `VM ${name} will get new device addresses at its next start\n`;
     const dry = await scene.virtctl('identity', 'renew', name, '--dry-run');
     assert.deepEqual(dry, { code: 0, out: `Dry Run execution\n${out}`, err: '' });
@@ -284,7 +292,7 @@ suite('virtctl', () => {
     const body = { metadata: { finalizers: ['test.selfsame.io/kept'] } };
     await scene.admin.patch(VIRTUAL_MACHINES, key, { type: 'merge', body });
     await scene.admin.delete(VIRTUAL_MACHINES, key);
-    const err = `Error protecting VM ${name}: it is already being deleted\n`;
+    const err = `error: Cannot protect VM ${name}: it is already being deleted\n`;
     assert.deepEqual(await scene.virtctl('protect', name), { code: 1, out: '', err });
   });
 
@@ -352,7 +360,7 @@ suite('virtctl', () => {
     assert.deepEqual(await scene.virtctl('protect', '-A', '-l', 'tier=db', '--as', 'eve'), {
       code: 1,
       out: 'VM stock/db-1 is protected from deletion\n1 VM is protected from deletion\n',
-      err: `Error protecting 2 of 3 VMs:\n${forbidden('db-1')}${forbidden('db-2')}`,
+      err: `error: Cannot protect 2 of 3 VMs:\n${forbidden('db-1')}${forbidden('db-2')}`,
     });
     assert.deepEqual(await protectedNames(), ['sales/db-1', 'sales/db-2', 'stock/db-1']);
   });
@@ -435,11 +443,10 @@ suite('virtctl', () => {
   });
 
   test('a console of an instance that does not exist is refused', async () => {
-    assert.deepEqual(await scene.virtctl('console', 'nobody'), {
-      code: 1,
-      out: '',
-      err: 'virtualmachineinstance.kubevirt.io "nobody" not found\n',
-    });
+    const message =
+      'Cannot connect to the console of VMI nobody: virtualmachineinstance.kubevirt.io "nobody" not found in namespace "default"; ...';
+    assertRefused(await scene.virtctl('console', 'nobody'), message);
+    assertRefused(await scene.virtctl('console', 'vm/nobody'), message);
   });
 
   test('a console waits for a guest that does not run yet, but not for ever', async () => {
@@ -447,6 +454,6 @@ suite('virtctl', () => {
     await scene.createVmi(name, { phase: 'Scheduling' });
     const { code, err } = await scene.virtctl('console', '--timeout=0', name);
     assert.equal(code, 1);
-    assert.match(err, /^Timeout trying to connect to the virtual machine instance: .*VMI is not running\n$/);
+    assert.match(err, /^error: Cannot connect to the console of VMI \S+ in time: .*VMI is not running\n$/);
   });
 });

@@ -72,7 +72,7 @@ test('a usage error prints one sentence and exits with 2', async (t) => {
   assert.deepEqual(result, {
     code: 2,
     stdout: '',
-    stderr: 'selfsame: unknown flag: --prot; did you mean --port?\nTry: selfsame help\n',
+    stderr: 'error: unknown flag: --prot; did you mean --port?\nUsage: selfsame up [flags]\nTry: selfsame up --help\n',
   });
 });
 
@@ -83,7 +83,7 @@ test('a data directory in use is refused with the pid that holds it', async (t) 
   assert.deepEqual(await outcome(launch(t, ['up', '--data-dir', dir, '--port', '0'])), {
     code: 1,
     stdout: '',
-    stderr: `selfsame: Cannot use data directory "${dir}": it is held by process ${process.pid}; stop it first or choose another --data-dir\n`,
+    stderr: `error: Cannot use data directory "${dir}": it is held by process ${process.pid}; stop it first or choose another --data-dir\n`,
   });
 });
 
@@ -107,7 +107,7 @@ test('a port in use is reported with what to do', async (t) => {
   assert.deepEqual(await outcome(launch(t, args)), {
     code: 1,
     stdout: '',
-    stderr: `selfsame: Cannot listen on 127.0.0.1:${port}: the port is in use by another program; choose another with --port\n`,
+    stderr: `error: Cannot listen on 127.0.0.1:${port}: the port is in use by another program; choose another with --port\n`,
   });
 });
 
@@ -116,6 +116,6 @@ test('an invalid token file is reported in one line without a stack', async (t) 
   writeFileSync(join(dir, 'tokens.csv'), 'secret,jane\n');
   const args = ['up', '--data-dir', dir, '--port', '0', '--log-level', 'silent'];
   const { code, stderr } = await outcome(launch(t, [...args, '--token-auth-file', join(dir, 'tokens.csv')]));
-  assert.match(stderr, /^selfsame: Cannot read the token file: line 1 has 2 of at least 3 columns[^\n]*\n$/);
+  assert.match(stderr, /^error: Cannot read the token file: line 1 has 2 of at least 3 columns[^\n]*\n$/);
   assert.equal(code, 1);
 });

@@ -63,7 +63,7 @@ test('ordinary operations leave no warning in the log of the plane', { timeout: 
   await run('pause', 'vm', 'hello');
   await run('unpause', 'vm', 'hello');
 
-  writeFileSync(join(dir, 'disk.raw'), Buffer.alloc(1024 * 1024, 1));
+  writeFileSync(join(dir, 'disk.raw'), Buffer.alloc(1024 * 1024, '\x55\xaa', 'latin1'));
   await run('image-upload', 'pvc', 'disk', '--size=2Mi', `--image-path=${join(dir, 'disk.raw')}`);
   // A client that a user ends with Ctrl-C.
   const console = execFile(join(ROOT, 'virtctl'), ['console', 'hello'], {

@@ -90,10 +90,13 @@ function lookupOf(plane: OperatorPlane | undefined): AdmissionLookup {
         .filter((vm) => macAddressesOf(vm).includes(mac))
         .map(({ metadata: { namespace = '', name } }) => ({ namespace, name })),
     restoresOf: (namespace, vmName) =>
-      (plane?.informer(VIRTUAL_MACHINE_RESTORES).list() ?? [])
-        .filter(({ metadata, spec }) => metadata.namespace === namespace && spec.target.name === vmName)
-        .filter((restore) => !isRestoreFinished(restore))
-        .map(({ metadata: { name } }) => ({ name })),
+      Promise.resolve(
+        (plane?.informer(VIRTUAL_MACHINE_RESTORES).list() ?? [])
+          .filter(({ metadata, spec }) => metadata.namespace === namespace && spec.target.name === vmName)
+          .filter((restore) => !isRestoreFinished(restore))
+          .map(({ metadata: { name } }) => ({ name })),
+      ),
+    nodes: () => [],
     vmsOfClaim: () => [],
     claimsOfVm: () => [],
     async protectedVms(query) {

@@ -1,4 +1,5 @@
 /** subresources.kubevirt.io on the real API behind TLS, with a real node endpoint whose guests are simulated. */
+import assert from 'node:assert/strict';
 import { PassThrough, type Duplex, Readable, Writable } from 'node:stream';
 import type { Programs } from '#cli/programs.ts';
 import { runVirtctl } from '#cli/run.ts';
@@ -239,6 +240,13 @@ export function kubeconfigOf({ server, certificateAuthority, clientCertificate, 
 }
 
 /** A stream that keeps what is written. */
+/** Asserts that virtctl printed this error and nothing else. A message that ends in `...` is the beginning of the error. */
+export function assertRefused({ code, out, err }: { code: number; out: string; err: string }, message: string): void {
+  const [text = '', usage] = err.replace(/\n$/, '').split('\nUsage: ');
+  const shown = message.endsWith('...') ? `${text.slice(0, `error: ${message}`.length - 3)}...` : text;
+  assert.deepEqual({ code, out, shown }, { code: usage === undefined ? 1 : 2, out: '', shown: `error: ${message}` });
+}
+
 export class Sink extends Writable {
   text = '';
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {

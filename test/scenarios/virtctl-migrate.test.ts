@@ -4,7 +4,12 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { after, before, suite, test } from 'node:test';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
-import { Sink, startSubresourcesScene, type SubresourcesScene } from '#test/scenarios/subresources-scene.ts';
+import {
+  assertRefused,
+  Sink,
+  startSubresourcesScene,
+  type SubresourcesScene,
+} from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const TYPE = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
@@ -58,7 +63,7 @@ suite('virtctl', () => {
 
   test('cancels only a migration in progress', async () => {
     const vm = await createRunning();
-    const none = { code: 1, out: '', err: `Found no migration to cancel for ${vm}\n` };
+    const none = { code: 1, out: '', err: `error: Cannot cancel the migration of VM ${vm}: it is not migrating\n` };
     assert.deepEqual(await scene.virtctl('migrate-cancel', vm), none);
     await scene.virtctl('migrate', vm);
     const [made] = await migrationsOf(vm);
@@ -68,12 +73,12 @@ suite('virtctl', () => {
 
   test('reports why a VM cannot migrate', async () => {
     const missing = await scene.virtctl('migrate', 'nobody');
-    const err = 'Error migrating VirtualMachine virtualmachine.kubevirt.io "nobody" not found\n';
-    assert.deepEqual(missing, { code: 1, out: '', err });
+    const err = 'Cannot migrate VM nobody: virtualmachine.kubevirt.io "nobody" not found in namespace "default"; ...';
+    assertRefused(missing, err);
     const wrong = await scene.virtctl('migrate', 'db', '--addedNodeSelector=zone');
     assert.match(
       wrong.err,
-      /^invalid argument "zone" for "--addedNodeSelector" flag: zone must be formatted as key=value/,
+      /^error: invalid argument "zone" for "--addedNodeSelector" flag: zone must be formatted as key=value/,
     );
   });
 
@@ -94,7 +99,11 @@ suite('virtctl', () => {
     [
       'fails',
       { phase: 'Failed', migrationState: { failureReason: 'no way' } },
-      { code: 1, out: () => '', err: (vm: string, name: string) => `Migration ${name} of VM ${vm} failed: no way\n` },
+      {
+        code: 1,
+        out: () => '',
+        err: (vm: string, name: string) => `error: Migration ${name} of VM ${vm} failed: no way\n`,
+      },
     ],
   ] as const) {
     test(`waits until the guest ${end}`, async () => {

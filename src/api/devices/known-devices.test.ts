@@ -73,11 +73,15 @@ const records: Record<string, { status: IdentityStatus; want: KnownDevices }> = 
   },
   'reserves the place of a device that is gone': {
     status: { devices: [row('nic-a')], freed: [row('nic-b', { name: 'b' })], learnedAt: 'now' },
-    want: { machine: undefined, devices: [row('nic-a'), row('nic-b')], imported: false },
+    want: { machine: undefined, devices: [row('nic-a'), { ...row('nic-b'), gone: true }], imported: false },
   },
   'reserves a freed place under another id if its device is still listed': {
     status: { devices: [without(row('nic-a'))], freed: [row('nic-a')], learnedAt: 'now' },
-    want: { machine: undefined, devices: [without(row('nic-a')), row('freed-nic-a')], imported: false },
+    want: {
+      machine: undefined,
+      devices: [without(row('nic-a')), { ...row('freed-nic-a'), gone: true }],
+      imported: false,
+    },
   },
 };
 

@@ -4,10 +4,15 @@ import { chipsetOf, type Chipset } from '#api/devices/chipset.ts';
 import { isRootPort, type LearnedDevice } from '#api/devices/learned-device.ts';
 import type { IdentityStatus } from '#api/virtual-machine-identity/kind.ts';
 
+export interface KnownDevice extends LearnedDevice {
+  /** Set if the device is gone, and the row only reserves its place. */
+  readonly gone?: true;
+}
+
 export interface KnownDevices {
   /** The machine type at the time of the record. Absent: the one that starts now. */
   readonly machine?: string | undefined;
-  readonly devices: readonly LearnedDevice[];
+  readonly devices: readonly KnownDevice[];
   /** True if the rows come from another manager and the guest has not run here yet. */
   readonly imported?: boolean;
   /** True if the guest has exactly these devices: a first start adds none of the default devices. */
@@ -25,9 +30,29 @@ export function readKnownDevices({ machine, devices, freed = [], learnedAt }: Id
 }
 
 /** Returns rows that reserve the places of devices that are gone, so that a device that returns gets its place back. */
-function reserveFreedPlaces(freed: readonly LearnedDevice[], devices: readonly LearnedDevice[]): LearnedDevice[] {
+function reserveFreedPlaces(freed: readonly LearnedDevice[], devices: readonly LearnedDevice[]): KnownDevice[] {
   const ids = new Set(devices.map(({ id }) => id));
-  return freed.map(({ name: _gone, ...row }) => (ids.has(row.id) ? { ...row, id: `freed-${row.id}` } : row));
+  return freed.map(({ name: _, ...row }) => ({
+    ...row,
+    gone: true,
+    ...(ids.has(row.id) && { id: `freed-${row.id}` }),
+  }));
+}
+
+/** Reports whether the row only reserves the place of a device that is gone. */
+export function isGone({ gone }: KnownDevice): boolean {
+  return gone === true;
+}
+
+/** Reports whether the row is of a device that is only unplugged: its place stays its own, and the port before it exists. */
+export function isUnplugged(row: KnownDevice): boolean {
+  return row.plugged === false && !isGone(row);
+}
+
+/** Sorts rows by their claim to a place: of plugged devices, of devices that are unplugged, of devices that are gone. */
+export function byClaim(rows: readonly KnownDevice[]): KnownDevice[] {
+  const rank = (row: KnownDevice) => (isGone(row) ? 2 : row.plugged === false ? 1 : 0);
+  return rows.toSorted((a, b) => rank(a) - rank(b));
 }
 
 /** Devices of which a guest has at most one. They get our own id, whatever id the record has. */
@@ -47,10 +72,10 @@ function isVirtioScsi({ device, specParams }: LearnedDevice): boolean {
  * Returns the rows for a guest of this chipset: each id once and without empty addresses. If the record is of another
  * chipset, all addresses and root ports are dropped, because they have no meaning there.
  */
-export function rowsFor({ machine, devices }: KnownDevices, chipset: Chipset): readonly LearnedDevice[] {
+export function rowsFor({ machine, devices }: KnownDevices, chipset: Chipset): readonly KnownDevice[] {
   const recordedChipset = chipsetOf(machine);
   const isOtherChipset = recordedChipset !== undefined && recordedChipset !== chipset;
-  const rows = new Map<string, LearnedDevice>();
+  const rows = new Map<string, KnownDevice>();
   for (const row of assignSingletonIds(devices)) {
     if (rows.has(row.id) || (isOtherChipset && isRootPort(row))) continue;
     const { address, ...rest } = row;
@@ -60,7 +85,7 @@ export function rowsFor({ machine, devices }: KnownDevices, chipset: Chipset): r
   return [...rows.values()];
 }
 
-function assignSingletonIds(devices: readonly LearnedDevice[]): readonly LearnedDevice[] {
+function assignSingletonIds(devices: readonly KnownDevice[]): readonly KnownDevice[] {
   const ids = new Set(devices.map(({ id }) => id));
   const foreign = new Map(
     SINGLETONS.filter(({ id }) => !ids.has(id)).flatMap(({ id, is }) => {

@@ -257,6 +257,10 @@ const cases: Record<string, Case> = {
     record: aRecord({ devices: without('serial0'), learnedAt: undefined }),
     want: [`serial0: not present -> serial (${TEMPLATE_CHANGED})`],
   },
+  'ports of an imported machine whose format lists none': {
+    record: aRecord({ devices: rows.filter(({ id }) => !id.startsWith('rp')), learnedAt: undefined }),
+    want: newPorts(0, 7, 'the import lists no root ports; a q35 guest gets them at its first start here'),
+  },
 };
 
 testDiffs(cases);

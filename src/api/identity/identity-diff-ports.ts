@@ -7,7 +7,7 @@ import { allocate, type PlaceKind, type PlaceRequest } from '#api/devices/alloca
 import { chipsetOf, type Chipset } from '#api/devices/chipset.ts';
 import { formatAddress } from '#api/devices/device-address.ts';
 import { isFixedDeviceId } from '#api/devices/fixed-devices.ts';
-import { rowsFor } from '#api/devices/known-devices.ts';
+import { byClaim, isGone, isUnplugged, rowsFor } from '#api/devices/known-devices.ts';
 import { isRootPort, type LearnedDevice } from '#api/devices/learned-device.ts';
 import { formatPciAddress, parsePciAddress, pciAddressFromMap } from '#api/devices/pci-address.ts';
 import { behindPort, countPorts, MAX_PORTS, portOf, rootPortAddress, rootPortId } from '#api/devices/root-ports.ts';
@@ -19,6 +19,8 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 const PORTS: PlaceKind = { noun: 'PCI port', print: (port) => formatPciAddress(behindPort(port)) };
 const ALL_PORTS = Array.from({ length: MAX_PORTS }, (_, port) => port);
 const KIND = 'pcie-root-port';
+/** Many formats list no ports. The guest may have had some, but at other addresses than here. */
+const IMPORT_WITHOUT_PORTS = 'the import lists no root ports; a q35 guest gets them at its first start here';
 
 /** Types that only the template decides; rows of other types are passed back to the guest. */
 const TEMPLATE_TYPES: ReadonlySet<string> = new Set(['disk', 'interface', 'rng', 'balloon']);
@@ -26,15 +28,14 @@ const TEMPLATE_TYPES: ReadonlySet<string> = new Set(['disk', 'interface', 'rng',
 export function portDifferences(next: VmiSpec, { known, isImported }: LastSeen, machine: string): Difference[] {
   const chipset = chipsetOf(machine);
   const recorded = known.devices.filter(isRootPort);
-  // Imports may omit ports: the guest had them all the same.
-  if (known.devices.length === 0 || chipset === undefined || (isImported && recorded.length === 0)) return [];
+  if (known.devices.length === 0 || chipset === undefined) return [];
   const isOtherChipset = (chipsetOf(known.machine) ?? chipset) !== chipset;
   if (chipset !== 'q35') return isOtherChipset ? recorded.map(removedPort) : [];
   const rows = rowsFor(known, chipset);
   const before = new Set(rows.filter(isRootPort).map(({ id }) => id));
   const { count, users } = predictPorts(next, rows, chipset);
   const needy = users.filter(({ port }) => port >= before.size).map(({ id }) => id);
-  const why = portReason(needy, isOtherChipset);
+  const why = isImported && recorded.length === 0 ? IMPORT_WITHOUT_PORTS : portReason(needy, isOtherChipset);
   return ALL_PORTS.slice(0, count)
     .filter((port) => !before.has(rootPortId(port)))
     .map((port) => addedPort(port, why));
@@ -73,9 +74,15 @@ function predictPorts(next: VmiSpec, rows: readonly LearnedDevice[], chipset: Ch
   const kept = rows.filter((row) => isKept(row, devices) && portOfRow(row) !== undefined);
   const all = [...requests, ...kept.map(({ id }) => ({ id, field: id, choices: [] }))];
   const reserved = devices.flatMap(({ pin }) => portAt(pin) ?? []);
-  const { places } = allocate(all, recordedPorts(rows, new Set(all.map(({ id }) => id))), PORTS, reserved);
+  const unplugged = rows.filter(isUnplugged).flatMap((row) => portOfRow(row) ?? []);
+  const { places } = allocate(
+    all,
+    recordedPorts(rows, new Set(all.map(({ id }) => id)), new Set(reserved)),
+    PORTS,
+    reserved,
+  );
   return {
-    count: countPorts(new Set([...places.values(), ...reserved]), rows.filter(isRootPort).length),
+    count: countPorts(new Set([...places.values(), ...reserved, ...unplugged]), rows.filter(isRootPort).length),
     users: [...places].map(([id, port]) => ({ id, port })),
   };
 }
@@ -94,17 +101,22 @@ function isKept(row: LearnedDevice, devices: readonly NextDevice[]): boolean {
 
 /**
  * Returns the recorded ports by device id. `present` are the ids of the devices of the next start. A device that
- * returns does not get its port back if another device has it meanwhile.
+ * returns does not get its port back if it belongs to another device meanwhile, or if the spec names it (`reserved`).
  */
-function recordedPorts(rows: readonly LearnedDevice[], present: ReadonlySet<string>): ReadonlyMap<string, number> {
+function recordedPorts(
+  rows: readonly LearnedDevice[],
+  present: ReadonlySet<string>,
+  reserved: ReadonlySet<number>,
+): ReadonlyMap<string, number> {
   const recorded = new Map<string, number>();
   const occupied = new Set<number>();
-  const isUnplugged = ({ plugged }: LearnedDevice) => plugged === false;
-  for (const row of [...rows.filter((each) => !isUnplugged(each)), ...rows.filter(isUnplugged)]) {
+  for (const row of byClaim(rows)) {
     const port = portOfRow(row);
-    if (port === undefined || (present.has(row.id) && isUnplugged(row) && occupied.has(port))) continue;
+    if (port === undefined) continue;
+    const isTaken = occupied.has(port) || (isGone(row) && reserved.has(port));
+    if (present.has(row.id) && isTaken && (row.plugged === false || isGone(row))) continue;
     recorded.set(row.id, port);
-    if (present.has(row.id)) occupied.add(port);
+    if (present.has(row.id) || isUnplugged(row)) occupied.add(port);
   }
   return recorded;
 }

@@ -44,6 +44,8 @@ export interface DiskHeader {
    * send it; the node then notices only during the transfer that it has no room.
    */
   readonly dataBytes?: number;
+  /** Uploads of qcow2 only: the number of bytes that need room after the conversion to raw, if that is known. */
+  readonly convertedBytes?: number;
 }
 
 /**
@@ -127,7 +129,7 @@ export class DiskReader {
 
   async readHeader(): Promise<DiskHeader> {
     const line = await this.#line();
-    const { size, virtualSize, allocatedBytes, dataBytes } = line;
+    const { size, virtualSize, allocatedBytes, dataBytes, convertedBytes } = line;
     const format = DISK_STREAM_FORMATS.find((one) => one === line['format']);
     if (!isSize(size) || format === undefined || (virtualSize !== undefined && !isSize(virtualSize))) {
       throw new DiskStreamError('the header line has no valid size and format');
@@ -140,6 +142,7 @@ export class DiskReader {
       ...(isSize(allocatedBytes) && { allocatedBytes }),
       ...(replace && { replace }),
       ...(isSize(dataBytes) && { dataBytes }),
+      ...(isSize(convertedBytes) && { convertedBytes }),
     };
   }
 

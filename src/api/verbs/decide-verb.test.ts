@@ -29,7 +29,8 @@ const NO_INSTANCE = '409 VM is not running: Halted';
 const TABLE: Record<'start' | 'stop' | 'restart', Record<RunStrategy, [string, string, string, string]>> = {
   start: {
     Always: [NO_START('Always'), RUNS, NO_START('Always'), NO_START('Always')],
-    Halted: ['202 ->Always', RUNS, '202 ->Always', '202 ->Always'],
+    // A stop of a halted VM that still runs has not begun: the VM stops and starts again.
+    Halted: ['202 ->Always', RESTARTS, '202 ->Always', '202 ->Always'],
     Manual: ['202 [Start]', RUNS, RESTARTS, RESTARTS],
     RerunOnFailure: [
       '202 [Start]',
@@ -154,6 +155,46 @@ const cases: Record<string, Case> = {
     spec: { runStrategy: 'Halted' },
     options: { paused: true },
     want: '202 [Start paused]',
+  },
+  'a stopping VM starts again when it is stopped': {
+    verb: 'start',
+    spec: { runStrategy: 'Halted' },
+    vmi: aVmi('Running', { isDeleting: true }),
+    want: '202 ->Always',
+  },
+  'a paused start of a stopping VM is queued': {
+    verb: 'start',
+    spec: { runStrategy: 'Halted' },
+    vmi: aVmi('Running', { isDeleting: true }),
+    options: { paused: true },
+    want: '202 [Stop vmi-uid, Start paused]',
+  },
+  'a manual start follows a stop that has not begun': {
+    verb: 'start',
+    spec: { runStrategy: 'Manual' },
+    status: { stateChangeRequests: [{ action: 'Stop', uid: 'vmi-uid' }] },
+    vmi: aVmi('Running'),
+    want: RESTARTS,
+  },
+  'a manual start follows a stop': {
+    verb: 'start',
+    spec: { runStrategy: 'RerunOnFailure' },
+    status: { stateChangeRequests: [{ action: 'Stop', uid: 'vmi-uid' }] },
+    vmi: aVmi('Running', { isDeleting: true }),
+    want: RESTARTS,
+  },
+  'a second start of a stopping VM is refused': {
+    verb: 'start',
+    spec: { runStrategy: 'Manual' },
+    status: { stateChangeRequests: [{ action: 'Stop', uid: 'vmi-uid' }, { action: 'Start' }] },
+    vmi: aVmi('Running', { isDeleting: true }),
+    want: '500 unable to complete request: stop/start already underway',
+  },
+  'a start is refused while an instance of another owner runs': {
+    verb: 'start',
+    spec: { runStrategy: 'Halted' },
+    vmi: aForeignVmi(),
+    want: RUNS,
   },
   'a start is refused while a request is queued': {
     verb: 'start',

@@ -36,7 +36,7 @@ import { awaitsGuest, findClaimDeletion } from '#api/virtual-machine/claim-delet
 import { isMigrating } from '#api/migration/migration-state.ts';
 import type { StateChangeRequest } from '#api/virtual-machine/schema.ts';
 import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
-import { controllerUid } from '#kube/meta.ts';
+import { controllerUid, isDeleting } from '#kube/meta.ts';
 import { invariant } from '#lib/invariant.ts';
 import {
   VM_VERBS,
@@ -148,30 +148,49 @@ function checkDiskHold({ name, vm, vmi }: VerbWorld, on: VerbTarget): RefusedDec
 function decideStart(world: RunStateWorld): VerbDecision {
   const { vm, vmi, strategy, options } = world;
   const phase = vmi?.status?.phase;
-  if (vmi !== undefined && phase !== undefined && phase !== 'Unknown' && !isFinal(vmi)) {
+  const stops = isStopping(world);
+  if (!stops && vmi !== undefined && phase !== undefined && phase !== 'Unknown' && !isFinal(vmi)) {
     return refuseOnVm(world, 409, 'VM is already running');
   }
   const request: StateChangeRequest =
     options?.paused === true ? { action: 'Start', data: { paused: 'true' } } : { action: 'Start' };
   switch (strategy) {
     case 'Halted':
-      // Only a request can record that the start is paused; the VM controller then changes the strategy.
-      return options?.paused === true ? queueRequests(world, [request]) : switchRunState(vm, true);
+      // Only requests can record that the start is paused, or that a stop which has not begun comes first. The VM
+      // controller then changes the strategy.
+      if (options?.paused === true || (stops && vmi !== undefined && !isDeleting(vmi))) {
+        return queueRequests(world, startRequests(world, request));
+      }
+      return switchRunState(vm, true);
     case 'Always':
     case 'Once':
       return refuseOnVm(world, 409, `${strategy} does not support manual start requests`);
     case 'RerunOnFailure':
       if (phase === 'Failed')
         return refuseOnVm(world, 409, `${strategy} does not support starting VM from failed state`);
-      return queueRequests(world, startRequests(vmi, request));
+      return queueRequests(world, startRequests(world, request));
     case 'Manual':
-      return queueRequests(world, startRequests(vmi, request));
+      return queueRequests(world, startRequests(world, request));
   }
 }
 
-/** Requests the removal of a finished instance first: it has the name that the new instance needs. */
-function startRequests(vmi: VerbWorld['vmi'], request: StateChangeRequest): StateChangeRequest[] {
-  return vmi !== undefined && isFinal(vmi) ? [{ action: 'Stop', uid: vmi.metadata.uid }, request] : [request];
+/**
+ * Reports whether the instance of the VM is being deleted, or will be. KubeVirt calls such a VM running and refuses to
+ * start it; here it starts when the instance is gone.
+ */
+function isStopping(world: RunStateWorld): boolean {
+  const vmi = findOwnInstance(world);
+  if (vmi === undefined || isFinal(vmi)) return false;
+  const [first] = world.vm.status?.stateChangeRequests ?? [];
+  const isStopNext = first?.action === 'Stop' && first.uid === vmi.metadata.uid;
+  return isDeleting(vmi) || world.strategy === 'Halted' || isStopNext;
+}
+
+/** Requests the removal of a finished or stopping instance first: it has the name that the new instance needs. */
+function startRequests(world: RunStateWorld, request: StateChangeRequest): StateChangeRequest[] {
+  const { vmi } = world;
+  const isInTheWay = vmi !== undefined && (isFinal(vmi) || isStopping(world));
+  return isInTheWay ? [{ action: 'Stop', uid: vmi.metadata.uid }, request] : [request];
 }
 
 /**

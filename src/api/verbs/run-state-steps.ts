@@ -39,15 +39,18 @@ function buildRunPatch({ spec }: Pick<VirtualMachine, 'spec'>, run: boolean): Js
 }
 
 /**
- * Queues requests. A stop replaces the queued requests; anything else is refused while there are any. A request also
- * ends the backoff after failed starts.
+ * Queues requests. A stop replaces the queued requests, and the stop of an instance can be extended by a start; anything
+ * else is refused while there are any. A request also ends the backoff after failed starts.
  */
 export function queueRequests(world: RunStateWorld, requests: readonly StateChangeRequest[]): VerbDecision {
   const { vm } = world;
   const { status } = vm;
   const queued = status?.stateChangeRequests ?? [];
-  const stops = requests.length === 1 && requests[0]?.action === 'Stop';
-  if (queued.length > 0 && !stops) {
+  const [first] = requests;
+  const stops = requests.length === 1 && first?.action === 'Stop';
+  const extendsStop =
+    queued.length === 1 && queued[0]?.action === 'Stop' && first?.action === 'Stop' && first.uid === queued[0].uid;
+  if (queued.length > 0 && !stops && !extendsStop) {
     return refuseOnVm(world, 500, 'unable to complete request: stop/start already underway');
   }
   const path = '/status/stateChangeRequests';

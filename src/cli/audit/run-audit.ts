@@ -20,16 +20,14 @@ export interface AuditCall {
   readonly signal: AbortSignal;
 }
 
-/** Returns the exit code, 0 or 1. An error is one line on stderr. */
-export async function runAudit(call: AuditCall): Promise<number> {
+/** Prints the events. Throws CommandError. */
+export async function runAudit(call: AuditCall): Promise<void> {
   try {
     await printEvents(call);
-    return 0;
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (!(error instanceof CommandError) && code === undefined) throw error;
-    call.stderr.write(`selfsame audit: ${errorMessage(error).trim()}\n`);
-    return 1;
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (cause instanceof CommandError || code === undefined) throw cause;
+    throw new CommandError(`Cannot read the audit log: ${errorMessage(cause)}`, { cause });
   }
 }
 
@@ -48,7 +46,7 @@ async function printEvents({ dataDir, flags, stdout, stderr, clock, signal }: Au
     if (line === undefined) unreadable++;
     else if (matches(line)) stdout.write(output === 'json' ? `${text}\n` : row(line));
   }
-  if (unreadable > 0) stderr.write(`selfsame audit: ${unreadable} lines could not be read\n`);
+  if (unreadable > 0) stderr.write(`Warning: ${unreadable} lines could not be read\n`);
 }
 
 const HEADERS = ['TIME', 'CODE', 'USER', 'VERB', 'RESOURCE', 'OBJECT', 'FROM', 'NOTE'];

@@ -2,7 +2,7 @@
 import { text } from 'node:stream/consumers';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import { defineCommand, type Terminal } from '#cli/command.ts';
-import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure, UsageError } from '#lib/command-line/command-error.ts';
 import { textFlag } from '#lib/command-line/flag.ts';
 import { readLocalFile } from '#cli/transfer/local-files.ts';
 import { errorMessage } from '#lib/error-message.ts';
@@ -57,15 +57,13 @@ export const expand = defineCommand({
   completes: [],
   async run({ flags: { vm: name, file, output = 'yaml' }, connect, print, terminal }) {
     if (name !== undefined && file !== undefined) {
-      throw new CommandError(
-        'if any flags in the group [file vm] are set none of the others can be; [file vm] were all set',
-      );
+      throw new UsageError('--vm and --file cannot be combined');
     }
     if (name === undefined && file === undefined) {
-      throw new CommandError('error invalid arguments - VirtualMachine name or file must be provided');
+      throw new UsageError('expected --vm or --file');
     }
     if (output !== 'yaml' && output !== 'json') {
-      throw new CommandError(`error not supported output format defined: ${output}`);
+      throw new UsageError(`unsupported output format ${JSON.stringify(output)}; expected yaml or json`);
     }
     const given = file === undefined ? undefined : await readVmFile(file, terminal);
     const api = await connect();
@@ -75,7 +73,7 @@ export const expand = defineCommand({
       name === undefined
         ? api.putForObject(`${root}/expand-vm-spec`, given)
         : api.get(verbPath('virtualmachines', api.namespace, name, 'expand-spec'));
-    const what = `error expanding VirtualMachine - ${shown} in namespace - ${api.namespace}: `;
+    const what = `Cannot expand VM ${shown}: `;
     print(formatValue(await explainFailure(what, expanding), output));
   },
 });
@@ -85,7 +83,7 @@ async function readVmFile(path: string, { stdin }: Terminal): Promise<unknown> {
   try {
     return parseYaml(content);
   } catch (cause) {
-    throw new CommandError(`error decoding VirtualMachine ${errorMessage(cause)}`, { cause });
+    throw new CommandError(`Cannot read ${path === '-' ? 'standard input' : path}: ${errorMessage(cause)}`, { cause });
   }
 }
 

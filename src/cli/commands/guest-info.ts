@@ -9,11 +9,11 @@ interface GuestReadOptions {
   readonly name: string;
   readonly read: GuestRead;
   readonly summary: string;
-  /** `Error <doing> of VirtualMachineInstance`. */
-  readonly doing: string;
+  /** Used in `Cannot <task> of VMI`. */
+  readonly task: string;
 }
 
-function defineGuestRead({ name, read, summary, doing }: GuestReadOptions): VirtctlCommand {
+function defineGuestRead({ name, read, summary, task }: GuestReadOptions): VirtctlCommand {
   return defineCommand({
     name,
     usage: '(VMI)',
@@ -24,7 +24,7 @@ function defineGuestRead({ name, read, summary, doing }: GuestReadOptions): Virt
     async run({ args: [target = ''], connect, print }) {
       const api = await connect();
       const path = verbPath('virtualmachineinstances', api.namespace, target, read);
-      const response = await explainFailure(`Error ${doing} of VirtualMachineInstance ${target}: `, api.get(path));
+      const response = await explainFailure(`Cannot ${task} of VMI ${target}: `, api.get(path));
       print(jsonText(response, 2));
     },
   });
@@ -35,18 +35,18 @@ export const guestInfoCommands: readonly VirtctlCommand[] = [
     name: 'fslist',
     read: 'filesystemlist',
     summary: 'Return full list of filesystems available on the guest machine.',
-    doing: 'listing filesystems',
+    task: 'list the file systems',
   }),
   defineGuestRead({
     name: 'guestosinfo',
     read: 'guestosinfo',
     summary: 'Return guest agent info about operating system.',
-    doing: 'getting guestosinfo',
+    task: 'read the operating system',
   }),
   defineGuestRead({
     name: 'userlist',
     read: 'userlist',
     summary: 'Return full list of logged in users on the guest machine.',
-    doing: 'listing users',
+    task: 'list the users',
   }),
 ];

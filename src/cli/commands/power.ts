@@ -8,7 +8,7 @@ import { GUEST_TIMEOUT, waitFlags, waitLimitMs, type WaitFlagValues } from '#cli
 import { waitUntil } from '#cli/wait/wait-until.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure, UsageError } from '#lib/command-line/command-error.ts';
 import { integerFlag, switchFlag, type FlagTable, type FlagValues } from '#lib/command-line/flag.ts';
 
 /** A verb of a VirtualMachine. */
@@ -17,8 +17,8 @@ interface VmVerb<Table extends FlagTable> {
   /** The state that --wait waits for: "VM db is <goal>". */
   readonly goal: 'running' | 'running again' | 'stopped';
   readonly flags: Table;
-  /** Returns the body of the request, and how its error message begins. Throws CommandError. */
-  request(flags: FlagValues<Table>): { readonly body: object; readonly error: string };
+  /** Returns the body of the request. Throws UsageError. */
+  request(flags: FlagValues<Table>): object;
   /** Returns the function that decides whether the goal is reached. */
   judge(flags: FlagValues<Table>): PowerJudge;
 }
@@ -41,13 +41,13 @@ function defineVmVerb<Table extends FlagTable>(verb: VmVerb<Table>): VirtctlComm
     args: 1,
     async run({ args: [vm = ''], flags: given, connect, print, status }) {
       const { dryRun, ...waiting } = given as WaitFlagValues & { readonly dryRun: boolean };
-      const { body, error } = request(given as FlagValues<Table>);
+      const body = request(given as FlagValues<Table>);
       const limitMs = waitLimitMs(waiting, GUEST_TIMEOUT);
       const api = await connect();
       const options = dryRunOption(dryRun, print);
       const path = verbPath('virtualmachines', api.namespace, vm, name);
       const before = limitMs === undefined || dryRun ? undefined : await readVmView(api, vm);
-      await explainFailure(`${error} `, api.put(path, { ...body, ...options }));
+      await explainFailure(`Cannot ${name} VM ${vm}: `, api.put(path, { ...body, ...options }));
       print(`VM ${vm} was scheduled to ${name}`);
       if (limitMs === undefined || before === undefined) return;
       const reached = judge(given as FlagValues<Table>);
@@ -77,10 +77,10 @@ const forceFlags = {
   ),
 };
 
-/** Returns the requested grace period; undefined for the one of the VM. Throws CommandError. */
+/** Returns the requested grace period; undefined for the one of the VM. Throws UsageError. */
 function forcedGrace({ force, gracePeriod }: FlagValues<typeof forceFlags>): number | undefined {
   if ((gracePeriod !== undefined) !== force) {
-    throw new CommandError('Must both use --force=true and set --grace-period.');
+    throw new UsageError('Must both use --force=true and set --grace-period.');
   }
   return gracePeriod;
 }
@@ -91,8 +91,6 @@ interface InstanceVerb {
   readonly verb: 'pause' | 'unpause' | 'softreboot' | 'reset';
   /** The verb in messages. */
   readonly word: 'pause' | 'unpause' | 'soft-reboot' | 'reset';
-  /** Used in `Error <gerund> VirtualMachineInstance`. */
-  readonly gerund: 'pausing' | 'unpausing' | 'soft rebooting' | 'resetting';
   /** The beginning of the summary. */
   readonly title: string;
 }
@@ -130,23 +128,23 @@ function definePauseVerb(verb: InstanceVerb): VirtctlCommand {
   });
 }
 
-/** Parses the first argument of pause and unpause. Throws CommandError. */
+/** Parses the first argument of pause and unpause. Throws UsageError. */
 function parseKindWord(word: string): 'vm' | 'vmi' {
   const kind = word.toLowerCase();
   if (/^(?:vms?|virtualmachines?)$/.test(kind)) return 'vm';
   if (/^(?:vmis?|virtualmachineinstances?)$/.test(kind)) return 'vmi';
-  throw new CommandError(`unsupported resource type ${JSON.stringify(word)}; expected vm or vmi`);
+  throw new UsageError(`unsupported resource type ${JSON.stringify(word)}; expected vm or vmi`);
 }
 
 /** Sends the verb and returns the message of success. Throws CommandError. */
 async function sendInstanceVerb(
   api: ApiConnection,
-  { verb, word, gerund }: InstanceVerb,
+  { verb, word }: InstanceVerb,
   name: string,
   body: object,
 ): Promise<string> {
   const path = verbPath('virtualmachineinstances', api.namespace, name, verb);
-  await explainFailure(`Error ${gerund} VirtualMachineInstance ${name}: `, api.put(path, body));
+  await explainFailure(`Cannot ${word} VMI ${name}: `, api.put(path, body));
   return `VMI ${name} was scheduled to ${word}`;
 }
 
@@ -158,14 +156,15 @@ async function sendInstanceVerbOfVm(
   body: object,
 ): Promise<string> {
   const path = vmPath('virtualmachines', api.namespace, name);
-  const vm = await explainFailure(`Error getting VirtualMachine ${name}: `, api.get(path));
+  const vm = await explainFailure(`Cannot ${verb.word} VM ${name}: `, api.get(path));
   try {
     return await sendInstanceVerb(api, verb, name, body);
   } catch (error) {
     if (!(error instanceof CommandError) || !isApiError(error.cause, 'NotFound')) throw error;
-    const what = `Error ${verb.gerund} VirtualMachineInstance ${name}`;
-    const why = isHalted(vm) ? `. VirtualMachine ${name} is not set to run` : ' was not found';
-    throw new CommandError(what + why, { cause: error });
+    const why = isHalted(vm)
+      ? `it is not set to run; start it with virtctl start ${name}`
+      : `it has no instance; see kubectl describe vm ${name}`;
+    throw new CommandError(`Cannot ${verb.word} VM ${name}: ${why}`, { cause: error.cause });
   }
 }
 
@@ -184,7 +183,7 @@ export const powerCommands: readonly VirtctlCommand[] = [
         help: '--paused=false: If set to true, start virtual machine in paused state',
       }),
     },
-    request: ({ paused }) => ({ body: paused ? { paused } : {}, error: 'Error starting VirtualMachine' }),
+    request: ({ paused }) => (paused ? { paused } : {}),
     judge: ({ paused }) => judgeStart(paused),
   }),
   defineVmVerb({
@@ -194,8 +193,7 @@ export const powerCommands: readonly VirtctlCommand[] = [
     judge: () => judgeStop,
     request(flags) {
       const gracePeriod = forcedGrace(flags);
-      if (gracePeriod === undefined) return { body: {}, error: 'error stopping VirtualMachine' };
-      return { body: { gracePeriod }, error: 'error force stopping VirtualMachine:' };
+      return gracePeriod === undefined ? {} : { gracePeriod };
     },
   }),
   defineVmVerb({
@@ -205,12 +203,11 @@ export const powerCommands: readonly VirtctlCommand[] = [
     judge: () => judgeStart(false),
     request(flags) {
       const gracePeriodSeconds = forcedGrace(flags);
-      if (gracePeriodSeconds === undefined) return { body: {}, error: 'error restarting VirtualMachine:' };
-      return { body: { gracePeriodSeconds }, error: 'error force restarting VirtualMachine:' };
+      return gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds };
     },
   }),
-  definePauseVerb({ verb: 'pause', word: 'pause', gerund: 'pausing', title: 'Pause' }),
-  definePauseVerb({ verb: 'unpause', word: 'unpause', gerund: 'unpausing', title: 'Unpause' }),
-  defineInstanceVerb({ verb: 'reset', word: 'reset', gerund: 'resetting', title: 'Reset' }),
-  defineInstanceVerb({ verb: 'softreboot', word: 'soft-reboot', gerund: 'soft rebooting', title: 'Soft reboot' }),
+  definePauseVerb({ verb: 'pause', word: 'pause', title: 'Pause' }),
+  definePauseVerb({ verb: 'unpause', word: 'unpause', title: 'Unpause' }),
+  defineInstanceVerb({ verb: 'reset', word: 'reset', title: 'Reset' }),
+  defineInstanceVerb({ verb: 'softreboot', word: 'soft-reboot', title: 'Soft reboot' }),
 ];

@@ -5,15 +5,12 @@ import { verbPath } from '#cli/connection/verb-path.ts';
 import { readObject } from '#cli/connection/vm-objects.ts';
 import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { explainFailure } from '#lib/command-line/command-error.ts';
 import { requiredFlag, textFlag } from '#lib/command-line/flag.ts';
-import { errorMessage } from '#lib/error-message.ts';
 
 interface StateVerb {
-  readonly name: string;
+  readonly name: 'adopt' | 'release';
   readonly verb: 'adoptstate' | 'releasestate';
-  /** Used in `Error <gerund> PersistentVolumeClaim ...`. */
-  readonly gerund: 'adopting' | 'releasing';
   readonly summary: string;
   readonly details: string;
   /** The purpose of the example. */
@@ -22,7 +19,7 @@ interface StateVerb {
   done(claim: string, vm: string): string;
 }
 
-function defineStateVerb({ name, verb, gerund, summary, details, purpose, done }: StateVerb): VirtctlCommand {
+function defineStateVerb({ name, verb, summary, details, purpose, done }: StateVerb): VirtctlCommand {
   return defineCommand({
     name,
     usage: 'VM',
@@ -44,12 +41,10 @@ function defineStateVerb({ name, verb, gerund, summary, details, purpose, done }
     async run({ args: [vm = ''], flags: { claim, uid, dryRun }, connect, print }) {
       const api = await connect();
       const options = dryRunOption(dryRun, print);
-      try {
-        const body = { claimName: claim, claimUID: uid ?? (await uidOf(api, claim)), ...options };
-        await api.put(verbPath('virtualmachines', api.namespace, vm, verb), body);
-      } catch (cause) {
-        throw new CommandError(`Error ${gerund} PersistentVolumeClaim ${claim}: ${errorMessage(cause)}`, { cause });
-      }
+      const problem = `Cannot ${name} PersistentVolumeClaim ${claim}: `;
+      const claimUID = uid ?? (await explainFailure(problem, uidOf(api, claim)));
+      const path = verbPath('virtualmachines', api.namespace, vm, verb);
+      await explainFailure(problem, api.put(path, { claimName: claim, claimUID, ...options }));
       print(done(claim, vm));
     },
   });
@@ -67,7 +62,6 @@ export const state: VirtctlGroup = {
     defineStateVerb({
       name: 'adopt',
       verb: 'adoptstate',
-      gerund: 'adopting',
       summary: 'Make a virtual machine the owner of a claim that is marked as its persistent state.',
       details:
         'A virtual machine does not start while the claim marked as its state is owned by another object. This command makes\n' +
@@ -79,7 +73,6 @@ export const state: VirtctlGroup = {
     defineStateVerb({
       name: 'release',
       verb: 'releasestate',
-      gerund: 'releasing',
       summary: 'Remove the mark that makes a claim the persistent state of a virtual machine.',
       details:
         'A virtual machine does not start while the claim marked as its state is owned by another object. This command removes\n' +

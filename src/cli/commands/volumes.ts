@@ -5,15 +5,14 @@ import { defineCommand } from '#cli/command.ts';
 import { warnIfMounted } from '#cli/commands/mounted-volume.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
-import { findObject } from '#cli/connection/vm-objects.ts';
+import { findObject, readObject } from '#cli/connection/vm-objects.ts';
 import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
 import { judgePlugged, judgeUnplugged } from '#cli/wait/volume-state.ts';
 import { GUEST_TIMEOUT, waitFlags, waitLimitMs } from '#cli/wait/wait-flags.ts';
 import { waitUntil } from '#cli/wait/wait-until.ts';
-import { isApiError } from '#kube/api-error.ts';
-import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
+import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import { explainFailure, UsageError } from '#lib/command-line/command-error.ts';
 import { requiredFlag, switchFlag, textFlag } from '#lib/command-line/flag.ts';
-import { errorMessage } from '#lib/error-message.ts';
 import type { StatusOutput } from '#lib/terminal/status-output.ts';
 
 const MAX_NAME_LENGTH = 63;
@@ -32,9 +31,10 @@ const volumeNameFlag = (help: string) => requiredFlag({ name: 'volume-name', hel
 
 interface VolumeVerb {
   readonly verb: 'addvolume' | 'removevolume';
-  /** Used in `error <gerund> volume, ...` and `submitted <word> volume request`. */
-  readonly gerund: 'adding' | 'removing';
+  /** Used in `Cannot <word> volume` and `submitted <word> volume request`. */
   readonly word: 'add' | 'remove';
+  /** Used in `Cannot <word> volume data <preposition> VM db`. */
+  readonly preposition: 'to' | 'from';
   /** The state that --wait waits for: "volume data is <goal>". */
   readonly goal: 'plugged in' | 'unplugged';
   readonly judge: typeof judgePlugged;
@@ -42,15 +42,15 @@ interface VolumeVerb {
 
 const ADD: VolumeVerb = {
   verb: 'addvolume',
-  gerund: 'adding',
   word: 'add',
+  preposition: 'to',
   goal: 'plugged in',
   judge: judgePlugged,
 };
 const REMOVE: VolumeVerb = {
   verb: 'removevolume',
-  gerund: 'removing',
   word: 'remove',
+  preposition: 'from',
   goal: 'unplugged',
   judge: judgeUnplugged,
 };
@@ -91,7 +91,8 @@ export const addVolume = defineCommand({
     checkName(hotplugName, diskName);
     const disk = buildDisk(hotplugName, flags);
     const api = await connect();
-    await checkClaimExists(api, volumeName);
+    // A wrong name of a claim is refused at once, instead of when the guest waits for its disk.
+    await explainFailure(problemOf(ADD, volumeName, name), readObject(api, PERSISTENT_VOLUME_CLAIMS, volumeName));
     const volumeSource = { persistentVolumeClaim: { claimName: volumeName } };
     const body = { name: hotplugName, disk, volumeSource, ...dryRunOption(flags.dryRun, print) };
     print(await sendVolumeVerb(api, ADD, { name, volumeName, persist }, body));
@@ -125,7 +126,7 @@ export const removeVolume = defineCommand({
     const { volumeName } = flags;
     const limitMs = waitLimitMs(flags, GUEST_TIMEOUT);
     const api = await connect();
-    await explainFailure('error removing volume, ', warnIfMounted(api, name, volumeName, report));
+    await explainFailure(problemOf(REMOVE, volumeName, name), warnIfMounted(api, name, volumeName, report));
     const body = { name: volumeName, ...dryRunOption(flags.dryRun, print) };
     print(await sendVolumeVerb(api, REMOVE, { name, volumeName, persist }, body));
     if (limitMs === undefined || flags.dryRun) return;
@@ -136,13 +137,20 @@ export const removeVolume = defineCommand({
 /** Sends the request and returns the message of success. Throws CommandError. */
 async function sendVolumeVerb(
   api: ApiConnection,
-  { verb, gerund, word }: VolumeVerb,
+  volumeVerb: VolumeVerb,
   { name, volumeName, persist }: { readonly name: string; readonly volumeName: string; readonly persist: boolean },
   body: object,
 ): Promise<string> {
+  const { verb, word } = volumeVerb;
   const kind = persist ? 'virtualmachines' : 'virtualmachineinstances';
-  await explainFailure(`error ${gerund} volume, `, api.put(verbPath(kind, api.namespace, name, verb), body));
+  const sending = api.put(verbPath(kind, api.namespace, name, verb), body);
+  await explainFailure(problemOf(volumeVerb, volumeName, name), sending);
   return `Successfully submitted ${word} volume request to VM ${name} for volume ${volumeName}`;
+}
+
+/** Returns the beginning of an error message. */
+function problemOf({ word, preposition }: VolumeVerb, volume: string, vm: string): string {
+  return `Cannot ${word} volume ${volume} ${preposition} VM ${vm}: `;
 }
 
 interface VolumeWait {
@@ -183,16 +191,16 @@ interface DiskFlags {
 function checkName(name: string, diskName: string | undefined): void {
   if (name.length <= MAX_NAME_LENGTH) return;
   const limit = `must not exceed ${MAX_NAME_LENGTH} characters`;
-  if (diskName) throw new CommandError(`Invalid disk name ${name}, ${limit}`);
+  if (diskName) throw new UsageError(`Invalid disk name ${name}, ${limit}`);
   const hint = 'Use in conjunction with --disk-name to specify a shorter name';
-  throw new CommandError(`Invalid volume name ${name}, ${limit}. ${hint}`);
+  throw new UsageError(`Invalid volume name ${name}, ${limit}. ${hint}`);
 }
 
 /** Like KubeVirt, uses the name as the serial if it fits and no serial is given. */
 function buildDisk(name: string, { serial, cache, diskType = 'disk', bus = 'scsi' }: DiskFlags): object {
   const target = buildDiskTarget(diskType, bus);
   if (cache && !(DISK_CACHES as readonly string[]).includes(cache)) {
-    throw new CommandError(`error adding volume, invalid cache value ${cache}`);
+    throw new UsageError(`invalid cache ${JSON.stringify(cache)}; expected ${DISK_CACHES.join(', ')}`);
   }
   const usual = diskType === 'disk' && name.length <= MAX_SERIAL_LENGTH ? name : '';
   return { ...target, ...(serial || usual ? { serial: serial || usual } : {}), ...(cache ? { cache } : {}) };
@@ -202,23 +210,11 @@ function buildDiskTarget(diskType: string, bus: string): object {
   switch (diskType) {
     case 'disk':
       if ((HOTPLUG_BUSES as readonly string[]).includes(bus)) return { disk: { bus } };
-      throw new CommandError(`Invalid bus type '${bus}' for disk. Only 'scsi' and 'virtio' are supported.`);
+      throw new UsageError(`Invalid bus type '${bus}' for disk. Only 'scsi' and 'virtio' are supported.`);
     case 'lun':
       if (bus === 'scsi') return { lun: { bus } };
-      throw new CommandError(`Invalid bus type '${bus}' for LUN disk. Only 'scsi' bus is supported.`);
+      throw new UsageError(`Invalid bus type '${bus}' for LUN disk. Only 'scsi' bus is supported.`);
     default:
-      throw new CommandError(`Invalid disk type '${diskType}'. Only LUN and Disk are supported.`);
-  }
-}
-
-/** Rejects a wrong claim name immediately instead of when the guest waits for its disk. */
-async function checkClaimExists(api: ApiConnection, claim: string): Promise<void> {
-  const path = `/api/v1/namespaces/${encodeURIComponent(api.namespace)}/persistentvolumeclaims/${encodeURIComponent(claim)}`;
-  try {
-    await api.get(path);
-  } catch (cause) {
-    const missing = isApiError(cause, 'NotFound');
-    const why = missing ? `Volume ${claim} is not a DataVolume or PersistentVolumeClaim` : errorMessage(cause);
-    throw new CommandError(`error adding volume, ${why}`, { cause });
+      throw new UsageError(`Invalid disk type '${diskType}'. Only LUN and Disk are supported.`);
   }
 }

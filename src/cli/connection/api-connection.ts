@@ -14,6 +14,7 @@ import {
 import type { ClusterAccess, ReadFile } from '#client/kubeconfig.ts';
 import { TokenSource } from '#client/credentials/token-source.ts';
 import { errorFromResponse } from '#client/transport.ts';
+import type { ApiError } from '#kube/api-error.ts';
 import { parseWarnings } from '#client/warnings.ts';
 import type { Clock } from '#lib/clock.ts';
 import { errorMessage } from '#lib/error-message.ts';
@@ -66,6 +67,14 @@ export interface ConnectionOptions {
   readonly warn?: (text: string) => void;
   /** Called with one line per request. */
   readonly trace?: (line: string) => void;
+}
+
+/** The paths of requests, by their response and by the error in it. */
+const requestPaths = new WeakMap<IncomingMessage | ApiError, string>();
+
+/** Returns the path of the request that the server answered with this error. */
+export function requestPathOf(error: ApiError): string | undefined {
+  return requestPaths.get(error);
 }
 
 export function openConnection(options: ConnectionOptions): ApiConnection {
@@ -125,6 +134,7 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
     try {
       const response = await responding;
       trace?.(`${method} ${origin}${prefix}${path} ${response.incoming.statusCode ?? 0}`);
+      requestPaths.set(response.incoming, path);
       if (warn !== undefined) for (const text of parseWarnings(response.incoming.headers['warning'])) warn(text);
       return response;
     } catch (cause) {
@@ -208,8 +218,10 @@ async function readBytes({ incoming }: ServerResponse, maxBytes: number): Promis
   const body = await readBody(incoming, maxBytes).catch((cause: unknown) => {
     throw cause instanceof BodyTooLargeError ? new ResponseTooLargeError(cause.message, { cause }) : cause;
   });
-  if (status < 200 || status > 299) throw errorFromResponse(status, body.toString('utf8'));
-  return body;
+  if (status >= 200 && status <= 299) return body;
+  const error = errorFromResponse(status, body.toString('utf8'));
+  requestPaths.set(error, requestPaths.get(incoming) ?? '');
+  throw error;
 }
 
 function parseJson(text: string, request: string): unknown {

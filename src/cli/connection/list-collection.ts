@@ -28,7 +28,7 @@ export async function listCollection<T>(
     return await listPages(api, collection, pick);
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 410) throw error;
-    report(`The list expired while it was read (${error.message}); reading it again from the beginning.`);
+    report(`Note: the list expired while it was read (${error.message}); reading it again from the beginning.`);
     return await listPages(api, collection, pick);
   }
 }

@@ -6,7 +6,7 @@ import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
+import { explainFailure, UsageError } from '#lib/command-line/command-error.ts';
 import { objectPath } from '#client/resource-path.ts';
 import { ApiError, isApiError } from '#kube/api-error.ts';
 import { controllerUid, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
@@ -38,8 +38,8 @@ export async function findObject<T extends KubeObject>(
 }
 
 export async function readVm(api: Api, name: string): Promise<Stored<VirtualMachine>> {
-  if (name === '') throw new CommandError('expected the name of a VM');
-  return await explainFailure(`Error getting VirtualMachine ${name}: `, readObject(api, VIRTUAL_MACHINES, name));
+  if (name === '') throw new UsageError('expected the name of a VM');
+  return await explainFailure(`Cannot read VM ${name}: `, readObject(api, VIRTUAL_MACHINES, name));
 }
 
 /** Returns the identity record of a VM. A record of an earlier VM with the same name does not count. */
@@ -66,7 +66,7 @@ export async function readConfiguration(api: Api, report: (line: string) => void
     return configurationOf(await readObject(api, KUBEVIRTS, KUBEVIRT_NAME, SYSTEM_NAMESPACE));
   } catch (error) {
     if (!(error instanceof ApiError) || (error.code !== 403 && error.code !== 404)) throw error;
-    if (error.code === 403) report(`Cannot read the settings, using defaults: ${error.message}`);
+    if (error.code === 403) report(`Warning: cannot read the settings, using defaults: ${error.message}`);
     return configurationOf(undefined);
   }
 }

@@ -27,7 +27,7 @@ const bad: Record<string, string> = {
 
 for (const [words, message] of Object.entries(bad)) {
   test(`list ${words} is refused`, () => {
-    assert.throws(() => parseList(words.split(' ')), { name: 'CommandError', message });
+    assert.throws(() => parseList(words.split(' ')), { name: 'UsageError', message });
   });
 }
 

@@ -2,7 +2,7 @@
 import type { HostVm, HostVmStats } from '#api/host-api.ts';
 import { replaceControls } from '#lib/terminal/display-width.ts';
 import { alignedTable } from '#lib/terminal/table.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { UsageError } from '#lib/command-line/command-error.ts';
 
 const VIEWS = ['long', 'table', 'ids'] as const;
 type View = (typeof VIEWS)[number];
@@ -24,17 +24,17 @@ export function parseList(words: readonly string[]): { readonly view: View; read
   const [first = 'long'] = words;
   const rest = first.startsWith(VMS) ? words : words.slice(1);
   const view = first.startsWith(VMS) ? 'long' : VIEWS.find((known) => known === first);
-  if (view === undefined) throw new CommandError(`unknown view "${first}"; expected one of ${VIEWS.join(', ')}`);
+  if (view === undefined) throw new UsageError(`unknown view "${first}"; expected one of ${VIEWS.join(', ')}`);
   const [vms, surplus] = rest;
-  if (surplus !== undefined) throw new CommandError(`unexpected argument "${surplus}"`);
+  if (surplus !== undefined) throw new UsageError(`unexpected argument "${surplus}"`);
   if (vms === undefined) return { view, vmList: [] };
-  if (!vms.startsWith(VMS)) throw new CommandError(`unexpected argument "${vms}"; expected vms:vmId1,vmId2`);
+  if (!vms.startsWith(VMS)) throw new UsageError(`unexpected argument "${vms}"; expected vms:vmId1,vmId2`);
   const vmList = vms
     .slice(VMS.length)
     .split(',')
     .map((id) => id.trim())
     .filter((id) => id !== '');
-  if (vmList.length === 0) throw new CommandError(`"${vms}" names no VM; expected vms:vmId1,vmId2`);
+  if (vmList.length === 0) throw new UsageError(`"${vms}" names no VM; expected vms:vmId1,vmId2`);
   return { view, vmList };
 }
 

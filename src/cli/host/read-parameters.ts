@@ -1,6 +1,6 @@
 /** Reads the parameters of a call from a JSON file or from arguments. */
 import type { ReadFile } from '#client/kubeconfig.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, UsageError } from '#lib/command-line/command-error.ts';
 import { isRecord } from '#kube/meta.ts';
 
 export type HostParameters = Readonly<Record<string, unknown>>;
@@ -10,7 +10,7 @@ const PAIR = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s;
 /** Reads `FILE.json`, `key=value ...`, or both. Arguments take precedence over the file. */
 export function readParameters(words: readonly string[], readFile: ReadFile): HostParameters {
   const [first, ...rest] = words;
-  if (first === undefined) throw new CommandError('no parameters given; expected FILE.json or key=value');
+  if (first === undefined) throw new UsageError('no parameters given; expected FILE.json or key=value');
   if (PAIR.test(first)) return parsePairWords(words);
   return { ...parseFile(first, readFile), ...parsePairWords(rest) };
 }
@@ -18,7 +18,7 @@ export function readParameters(words: readonly string[], readFile: ReadFile): Ho
 /** Reads `VMID key=value ...`, where the pairs become the value of `key`, or the whole call from FILE.json. */
 export function readDeviceCall(words: readonly string[], key: string, readFile: ReadFile): HostParameters {
   const [first, ...rest] = words;
-  if (first === undefined) throw new CommandError('no parameters given; expected FILE.json, or VMID key=value');
+  if (first === undefined) throw new UsageError('no parameters given; expected FILE.json, or VMID key=value');
   if (rest.length === 0) return parseFile(first, readFile);
   return { vmId: first, [key]: parsePairWords(rest) };
 }
@@ -39,7 +39,7 @@ function parsePairWords(words: readonly string[]): HostParameters {
   return Object.fromEntries(
     words.map((word) => {
       const [, key, text = ''] = PAIR.exec(word) ?? [];
-      if (key === undefined) throw new CommandError(`unexpected argument "${word}"; expected key=value`);
+      if (key === undefined) throw new UsageError(`unexpected argument "${word}"; expected key=value`);
       return [key, /^[[{]/.test(text) ? parseJson(text, key) : text];
     }),
   );

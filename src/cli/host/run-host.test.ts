@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { HostAnswer } from '#api/host-api.ts';
+import { exitCodeOf, renderError } from '#lib/command-line/render-error.ts';
 import { runHost } from '#cli/host/run-host.ts';
 
 interface Scene {
@@ -46,7 +47,7 @@ async function startScene(t: TestContext, nodes: readonly string[], answer: Host
       if (file === undefined) throw new Error('no such file');
       return file;
     };
-    const code = await runHost({
+    const running = runHost({
       dataDir,
       node,
       words: words.split(' ').filter((word) => word !== ''),
@@ -54,6 +55,13 @@ async function startScene(t: TestContext, nodes: readonly string[], answer: Host
       stderr: out('! '),
       readFile,
     });
+    const code = await running.then(
+      () => 0,
+      (error: unknown) => {
+        text += `! ${renderError(error)}\n`;
+        return exitCodeOf(error);
+      },
+    );
     return `${code} ${text}`;
   };
   return { dataDir, asked, run };
@@ -93,40 +101,49 @@ for (const [name, { words, files = {}, want }] of Object.entries(calls)) {
   });
 }
 
-const mistakes: Record<string, { words: string; want: string }> = {
+const mistakes: Record<string, { words: string; want: string; code?: number }> = {
   'a verb with a mistake in it': { words: 'lsit', want: 'unknown verb "lsit"; did you mean "list"?' },
   'an unknown verb': { words: 'format', want: 'unknown verb "format"; expected one of list, getAllVmStats, create' },
   'an unknown view': { words: 'list short', want: 'unknown view "short"' },
   'an empty list of VMs': { words: 'list vms:', want: '"vms:" names no VM' },
-  'a missing file': { words: 'create none.json', want: 'Cannot read none.json: no such file' },
-  'a file that is not JSON': { words: 'create bad.json', want: 'bad.json is not JSON: ' },
-  'a file with a list': { words: 'create list.json', want: 'list.json is not a JSON object' },
+  'a missing file': { words: 'create none.json', want: 'Cannot read none.json: no such file', code: 1 },
+  'a file that is not JSON': { words: 'create bad.json', want: 'bad.json is not JSON: ', code: 1 },
+  'a file with a list': { words: 'create list.json', want: 'list.json is not a JSON object', code: 1 },
   'an argument that is not a pair': { words: 'create a=1 b', want: 'unexpected argument "b"; expected key=value' },
   'a VM without a name': { words: 'destroy', want: 'expected one vmId' },
   'nothing to create': { words: 'create', want: 'no parameters given' },
 };
 
-for (const [name, { words, want }] of Object.entries(mistakes)) {
+for (const [name, { words, want, code = 2 }] of Object.entries(mistakes)) {
   test(`${name} is refused without a request`, async (t) => {
     const scene = await startScene(t, ['node-1'], done);
     const output = await scene.run(words, { files: { 'bad.json': '{', 'list.json': '[]' } });
-    assert.ok(output.startsWith(`1 ! ${want}`), output);
+    assert.ok(output.startsWith(`${code} ! error: ${want}`), output);
     assert.deepEqual(scene.asked, []);
   });
 }
 
+test('shows the usage of a verb', async (t) => {
+  const scene = await startScene(t, ['node-1'], done);
+  const usage = 'Usage: selfsame host [flags] destroy ...\nTry: selfsame host destroy --help\n';
+  assert.equal(await scene.run('destroy'), `2 ! error: expected one vmId\n${usage}`);
+});
+
 test('prints code and message of a refusal', async (t) => {
   const scene = await startScene(t, ['node-1'], { status: { code: 4, message: 'Virtual machine already exists' } });
-  assert.equal(await scene.run('create vmId=a'), '1 ! 4 Virtual machine already exists\n');
+  assert.equal(await scene.run('create vmId=a'), '1 ! error: 4 Virtual machine already exists\n');
 });
 
 test('requires --node if there are several nodes', async (t) => {
   const scene = await startScene(t, ['node-2', 'node-1'], done);
-  assert.equal(await scene.run('list'), '1 ! this data directory has node-1, node-2; choose one with --node\n');
+  assert.equal(
+    await scene.run('list'),
+    `1 ! error: Cannot choose a node: ${scene.dataDir} has node-1, node-2; choose one with --node\n`,
+  );
   assert.equal(await scene.run('destroy a', { node: 'node-2' }), '0 Done\n');
   assert.equal(
     await scene.run('list', { node: 'n' }),
-    `1 ! Cannot find node "n": ${scene.dataDir} has node-1, node-2\n`,
+    `1 ! error: Cannot find node "n": ${scene.dataDir} has node-1, node-2\n`,
   );
   assert.deepEqual(scene.asked, ['node-2 /host/v1/destroy {"vmId":"a"}']);
 });
@@ -135,7 +152,7 @@ test('reports a node without a running agent', async (t) => {
   const scene = await startScene(t, [], done);
   const dir = join(scene.dataDir, 'nodes', 'node-1');
   mkdirSync(dir, { recursive: true });
-  const want = `1 ! Cannot reach the node in ${dir}: no agent is running; start it with selfsame up\n`;
+  const want = `1 ! error: Cannot reach the node in ${dir}: no agent is running; start it with selfsame up\n`;
   assert.equal(await scene.run('list'), want);
   writeFileSync(join(dir, 'host.sock'), '');
   assert.equal(await scene.run('list'), want);

@@ -2,12 +2,11 @@
 import { readdirSync, type Dirent } from 'node:fs';
 import { join } from 'node:path';
 import { HOST_SOCKET, HOST_VERBS, type HostAnswer, type HostVerb, type HostVm } from '#api/host-api.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, UsageError } from '#lib/command-line/command-error.ts';
 import { callHost } from '#cli/host/host-client.ts';
 import { LIST_USAGE, longText, parseList, vmTableText } from '#cli/host/list-command.ts';
 import { readDeviceCall, readParameters, type HostParameters } from '#cli/host/read-parameters.ts';
 import type { ReadFile } from '#client/kubeconfig.ts';
-import { errorMessage } from '#lib/error-message.ts';
 import { unreachable } from '#lib/invariant.ts';
 import { suggestion } from '#lib/text/nearest.ts';
 
@@ -38,65 +37,66 @@ function hotplugUsage(verb: string, key: string, text: string): string {
   return `${verb}\n            FILE.json | vmId key=value ...\n            ${text} The file contains vmId and ${key}.\n`;
 }
 
-/** Returns the exit code, 0 or 1. An error is one line on stderr; errors of the host API include their code. */
-export async function runHost(call: HostCall): Promise<number> {
-  try {
-    return await dispatch(call);
-  } catch (error) {
-    if (!(error instanceof CommandError)) throw error;
-    call.stderr.write(`${errorMessage(error).trim()}\n`);
-    return 1;
-  }
-}
-
-async function dispatch(call: HostCall): Promise<number> {
+/** Calls the verb and prints its result. Throws CommandError; the message of an error of the host API has its code. */
+export async function runHost(call: HostCall): Promise<void> {
   const [name, ...words] = call.words;
   if (name === undefined || name === 'help' || isHelp(name)) {
     call.stdout.write(Object.values(USAGES).join('\n'));
-    return 0;
+    return;
   }
   const verb = HOST_VERBS.find((known) => known === name);
   if (verb === undefined) {
     const near = suggestion(name, HOST_VERBS) || `; expected one of ${HOST_VERBS.join(', ')}`;
-    throw new CommandError(`unknown verb "${name}"${near}`);
+    throw new UsageError(`unknown verb "${name}"${near}`);
   }
   if (words.some(isHelp)) {
     call.stdout.write(USAGES[verb]);
-    return 0;
+    return;
   }
+  try {
+    await callVerb(verb, words, call);
+  } catch (error) {
+    if (error instanceof UsageError) {
+      error.usage = [`Usage: selfsame host [flags] ${verb} ...`, `Try: selfsame host ${verb} --help`];
+    }
+    throw error;
+  }
+}
+
+async function callVerb(verb: HostVerb, words: readonly string[], call: HostCall): Promise<void> {
   const callNode = (name: HostVerb, parameters: HostParameters) =>
     callHost(findNodeDir(call.dataDir, call.node), name, parameters);
-  if (verb === 'list') return await runList(words, callNode, call);
+  if (verb === 'list') {
+    await runList(words, callNode, call);
+    return;
+  }
   const response = await callNode(verb, parametersOf(verb, words, call.readFile));
-  if (!isSuccess(response, call)) return 1;
+  checkAnswer(response);
   for (const note of response.notes ?? []) call.stderr.write(`Note: ${note}\n`);
   const reported = [...(response.vmList ?? []), ...(response.statsList ?? [])];
   const text = reported.map((item) => (typeof item === 'string' ? `${item}\n` : longText({ ...item }))).join('');
   call.stdout.write(text === '' && verb !== 'getAllVmStats' ? `${response.status.message}\n` : text);
-  return 0;
 }
 
 type CallNode = (verb: HostVerb, parameters: HostParameters) => Promise<HostAnswer>;
 
-async function runList(words: readonly string[], callNode: CallNode, call: HostCall): Promise<number> {
+async function runList(words: readonly string[], callNode: CallNode, call: HostCall): Promise<void> {
   const { view, vmList } = parseList(words);
   const response = await callNode('list', view === 'ids' ? { onlyUUID: true, vmList } : { fullStatus: true, vmList });
-  if (!isSuccess(response, call)) return 1;
+  checkAnswer(response);
   const found = response.vmList ?? [];
   if (view === 'ids') call.stdout.write((found as readonly string[]).map((id) => `${id}\n`).join(''));
   else if (view === 'long') call.stdout.write(found.map((vm) => longText(vm as HostVm)).join(''));
   else {
     const stats = await callNode('getAllVmStats', {});
-    if (!isSuccess(stats, call)) return 1;
+    checkAnswer(stats);
     call.stdout.write(vmTableText(found as readonly HostVm[], stats.statsList ?? []));
   }
-  return 0;
 }
 
-function isSuccess({ status }: HostAnswer, { stderr }: HostCall): boolean {
-  if (status.code === 0) return true;
-  stderr.write(`${status.code} ${status.message}\n`);
-  return false;
+/** Throws CommandError if the node refused. */
+function checkAnswer({ status }: HostAnswer): void {
+  if (status.code !== 0) throw new CommandError(`${status.code} ${status.message}`);
 }
 
 function parametersOf(verb: Exclude<HostVerb, 'list'>, words: readonly string[], readFile: ReadFile): HostParameters {
@@ -104,11 +104,11 @@ function parametersOf(verb: Exclude<HostVerb, 'list'>, words: readonly string[],
     case 'create':
       return readParameters(words, readFile);
     case 'getAllVmStats':
-      if (words[0] !== undefined) throw new CommandError(`unexpected argument "${words[0]}"`);
+      if (words[0] !== undefined) throw new UsageError(`unexpected argument "${words[0]}"`);
       return {};
     case 'destroy': {
       const [vmId, surplus] = words;
-      if (vmId === undefined || surplus !== undefined) throw new CommandError('expected one vmId');
+      if (vmId === undefined || surplus !== undefined) throw new UsageError('expected one vmId');
       return { vmId };
     }
     case 'hotplugDisk':
@@ -140,7 +140,7 @@ function findNodeDir(dataDir: string, name: string | undefined): string {
   if (only !== undefined && another === undefined) return join(dataDir, 'nodes', only);
   const hint =
     nodes.length === 0 ? '; set --data-dir to the data directory of selfsame up' : '; choose one with --node';
-  throw new CommandError(`this data directory has ${nodeList}${hint}`);
+  throw new CommandError(`Cannot choose a node: ${dataDir} has ${nodeList}${hint}`);
 }
 
 function listEntries(dir: string): Dirent[] {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
-import { findTargetWarning, findTargetError } from '#cli/machine-types/check-options.ts';
+import { checkOptions, findTargetWarning, findTargetError } from '#cli/machine-types/check-options.ts';
 import type { OfferedType } from '#cli/machine-types/supported-types.ts';
 
 const offered: OfferedType[] = [
@@ -47,5 +47,37 @@ for (const [title, { target, machineType, want }] of Object.entries(warnings)) {
     const warning = findTargetWarning(target, configured, offered);
     if (want === undefined) assert.equal(warning, undefined);
     else assert.match(warning ?? '', want);
+  });
+}
+
+const named: Record<string, { name: string; namespace?: string; want?: RegExp }> = {
+  'accepts a VM that exists': { name: 'db' },
+  'refuses a VM that does not exist': {
+    name: 'nosuch',
+    want: /^Cannot select VM nosuch: there is no such VM in any namespace; list the VMs with kubectl get vm -A$/,
+  },
+  'suggests a VM with a similar name': {
+    name: 'dbb',
+    namespace: 'lab',
+    want: /^Cannot select VM dbb: there is no such VM in namespace "lab"; did you mean "db"\?$/,
+  },
+};
+for (const [title, { name, namespace, want }] of Object.entries(named)) {
+  test(title, async () => {
+    const get = async (path: string) => ({
+      metadata: {},
+      items: path.includes('virtualmachines') ? [{ metadata: { name: 'db' } }] : [],
+    });
+    const options = {
+      glob: '*',
+      name,
+      restartNow: false,
+      maxRestarts: 1,
+      maxFailures: 1,
+      ...(namespace && { namespace }),
+    };
+    const checking = checkOptions({ get }, options, configuration, () => {});
+    if (want === undefined) assert.deepEqual(await checking, []);
+    else await assert.rejects(checking, { name: 'CommandError', message: want });
   });
 }

@@ -6,23 +6,28 @@ import { CommandError } from '#lib/command-line/command-error.ts';
 import { listNodeMetadata } from '#cli/machine-types/read-fleet.ts';
 import { offeredTypes, type OfferedType } from '#cli/machine-types/supported-types.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
-import { objectPath } from '#client/resource-path.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { listCollection } from '#cli/connection/list-collection.ts';
+import { collectionPath, objectPath } from '#client/resource-path.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { NAMESPACES, type Node } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import { suggestion } from '#lib/text/nearest.ts';
 
 type Api = Pick<ApiConnection, 'get'>;
 
 /**
- * Throws CommandError if the namespace or the target machine type does not exist, and reports a warning for a risky target.
+ * Throws if the namespace, the named VM or the target machine type does not exist, and reports a warning for a risky target.
  * Skips what the user may not read. Returns the nodes.
  */
 export async function checkOptions(
   api: Api,
-  { namespace, target }: TransitionOptions,
+  { namespace, name, target }: TransitionOptions,
   configuration: Configuration,
   report: (line: string) => void,
 ): Promise<readonly Pick<Node, 'metadata'>[]> {
   if (namespace !== undefined) await unlessForbidden(api.get(objectPath(NAMESPACES, { name: namespace })));
+  if (name !== undefined) await unlessForbidden(checkNamedVm(api, name, namespace, report));
   const nodes = (await unlessForbidden(listNodeMetadata(api, report))) ?? [];
   const offered = offeredTypes(nodes);
   const error = target === undefined ? undefined : findTargetError(target, configuration, offered);
@@ -30,6 +35,21 @@ export async function checkOptions(
   const warning = findTargetWarning(target, configuration, offered);
   if (warning !== undefined) report(`Warning: ${warning}`);
   return nodes;
+}
+
+/** Throws CommandError if no VM in the namespace, or in any, has the name. */
+async function checkNamedVm(
+  api: Api,
+  name: string,
+  namespace: string | undefined,
+  report: (line: string) => void,
+): Promise<void> {
+  const nameOf = (object: unknown) => (object as Stored).metadata.name;
+  const names = await listCollection(api, { path: collectionPath(VIRTUAL_MACHINES, namespace) }, nameOf, report);
+  if (names.includes(name)) return;
+  const where = namespace === undefined ? 'any namespace' : `namespace ${JSON.stringify(namespace)}`;
+  const near = suggestion(name, names) || '; list the VMs with kubectl get vm -A';
+  throw new CommandError(`Cannot select VM ${name}: there is no such VM in ${where}${near}`);
 }
 
 /** Returns a warning for a target that is allowed but probably unintended. */

@@ -48,7 +48,10 @@ export async function listTransitionJobs(api: Api, report: Report): Promise<Stor
 export async function readTransitionJob(api: Api, name: string): Promise<Stored<TransitionJob>> {
   if (name === '') throw new CommandError('expected the name of a job');
   const job = await findTransitionJob(api, name);
-  if (job === undefined) throw new CommandError(`Cannot find the job ${name} in namespace ${SYSTEM_NAMESPACE}`);
+  if (job === undefined)
+    throw new CommandError(
+      `Cannot find the job ${name} in namespace ${SYSTEM_NAMESPACE}; list the jobs with virtctl update machine-types list`,
+    );
   if (job.metadata.labels?.[TRANSITION_LABEL] === TRANSITION_LABEL_OF_JOBS) return job;
   throw new CommandError(`Cannot use the job ${name}: it was not created by virtctl update machine-types`);
 }

@@ -1,6 +1,6 @@
 /** Parses the flags of `update machine-types`. check-options.ts checks what depends on the server. Pure. */
 import { DEFAULT_MAX_RESTARTS, validateOptions, type TransitionOptions } from '#api/machine-types/options.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { UsageError } from '#lib/command-line/command-error.ts';
 import { integerFlag, switchFlag, textFlag, type FlagValues } from '#lib/command-line/flag.ts';
 
 const restartNow = { name: 'restart-now', help: 'Restart running virtual machines, instead of marking them.' };
@@ -47,10 +47,10 @@ interface TransitionArguments {
   readonly namespace: string | undefined;
 }
 
-/** Throws CommandError with a line for each error. */
+/** Throws UsageError with a line for each error. */
 export function transitionOptions({ args, flags, namespace }: TransitionArguments): TransitionOptions {
   const { labelSelector, name, running, stopped, target, maxFailures = Infinity } = flags;
-  if (running && stopped) throw new CommandError('--running and --stopped cannot be combined');
+  if (running && stopped) throw new UsageError('--running and --stopped cannot be combined');
   const options: TransitionOptions = {
     glob: parseGlob(args, flags.glob),
     ...(namespace !== undefined && { namespace }),
@@ -63,7 +63,7 @@ export function transitionOptions({ args, flags, namespace }: TransitionArgument
     maxFailures,
   };
   const errors = validateOptions(options).map(({ option, fault: error }) => errorText(option, error, options[option]));
-  if (errors.length > 0) throw new CommandError(errors.join('\n'));
+  if (errors.length > 0) throw new UsageError(errors.join('\n'));
   return options;
 }
 
@@ -108,14 +108,14 @@ const COMMAND_WORDS: ReadonlySet<string> = new Set(
 function parseGlob([argument, ...more]: readonly string[], flag: string | undefined): string {
   if (more.length > 0) {
     const count = `${more.length + 1} globs are given`;
-    throw new CommandError(`${count}; expected one, in quotes, so that the shell does not expand it to file names`);
+    throw new UsageError(`${count}; expected one, in quotes, so that the shell does not expand it to file names`);
   }
   if (argument !== undefined && COMMAND_WORDS.has(argument)) {
-    throw new CommandError(
+    throw new UsageError(
       `unknown command ${JSON.stringify(argument)} for "virtctl update machine-types"; expected delete, list or supported, or a glob`,
     );
   }
   if (argument === undefined || flag === undefined || argument === flag) return argument ?? flag ?? '';
   const both = `${JSON.stringify(argument)} and --which-matches-glob ${JSON.stringify(flag)}`;
-  throw new CommandError(`two globs are given, ${both}; expected one`);
+  throw new UsageError(`two globs are given, ${both}; expected one`);
 }

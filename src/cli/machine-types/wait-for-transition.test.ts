@@ -82,7 +82,12 @@ test('prints the result below the progress on a terminal', async () => {
     },
   };
   const status = new StatusOutput({ isTTY: true, columns: 80, write }, { clock, env: {} });
-  await waitForTransition(api, 'job-x', { maxFailures: 0, status, print: (line) => write(`${line}\n`) });
+  await waitForTransition(api, 'job-x', {
+    maxFailures: 0,
+    limitMs: 60_000,
+    status,
+    print: (line) => write(`${line}\n`),
+  });
   const [begun, ended, result] = screen
     .split('\r\u001b[2K')
     .flatMap((part) => part.split('\n'))

@@ -2,21 +2,17 @@
 import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
-import { sleepAlive } from '#lib/keep-alive.ts';
+import { waitUntil, type WaitProgress, type WaitState } from '#cli/wait/wait-until.ts';
 import { jobFailureText, hasJobEnded, jobState, logsText } from '#cli/machine-types/job-state.ts';
 import { countFinal, countStates, countsText, isFinalState } from '#cli/machine-types/plan-counts.ts';
 import { findTransitionJob, readTransition, type Transition } from '#cli/machine-types/read-transitions.ts';
-import { ApiError } from '#kube/api-error.ts';
 import { barText, remainingText } from '#lib/terminal/progress-text.ts';
-import type { ProgressText, StatusOutput } from '#lib/terminal/status-output.ts';
-
-const POLL_INTERVAL_MS = 1000;
-/** The number of failed requests to tolerate, for a server that restarts. */
-const MAX_ERRORS = 60;
+import type { StatusOutput } from '#lib/terminal/status-output.ts';
 
 interface WaitOptions {
   /** After more failures than this, the Job does nothing more, although it may still be Running. */
   readonly maxFailures: number;
+  readonly limitMs: number;
   readonly status: StatusOutput;
   readonly print: (line: string) => void;
 }
@@ -25,57 +21,28 @@ type Api = Pick<ApiConnection, 'get' | 'namespace'>;
 
 /** Prints the result. Throws CommandError if the Job or the change of a VM has failed. */
 export async function waitForTransition(api: Api, name: string, options: WaitOptions): Promise<void> {
-  const { print, maxFailures } = options;
+  const { print, maxFailures, status, limitMs } = options;
+  const beganAtMs = status.clock.elapsed();
+  const wait = {
+    limitMs,
+    problem: `Cannot confirm that job ${name} is complete`,
+    advice: `it continues, see virtctl update machine-types list ${name}; virtctl update machine-types delete ${name} stops it`,
+    read: async (): Promise<WaitState<Transition>> => {
+      const job = await findTransitionJob(api, name);
+      if (job === undefined) return { failed: `Job ${name} was deleted` };
+      const transition = await readTransition(api, job, status.report);
+      const progress = progressOf(transition, status.clock.elapsed() - beganAtMs);
+      const isOver = hasJobEnded(job) || countFailed(transition) > maxFailures;
+      // The phase stays the same, because the counts change with every VM.
+      return isOver ? { done: transition, last: progress.plain } : { waiting: { ...progress, phase: 'running' } };
+    },
+  };
   // The result is printed when the live line has ended, which it would otherwise be appended to.
-  print(outcomeText(await followTransition(api, name, options), maxFailures));
-}
-
-/** Shows the progress of a Job and returns its final state. */
-async function followTransition(
-  api: Api,
-  name: string,
-  { status, maxFailures }: Omit<WaitOptions, 'print'>,
-): Promise<Transition> {
-  const { clock } = status;
-  const progress = status.begin();
-  const beganAtMs = clock.elapsed();
-  let last: string | undefined;
-  try {
-    for (let errors = 0; ;) {
-      const reading = await readJobState(api, name, status.report);
-      if (reading === 'deleted') throw new CommandError(`Job ${name} was deleted`);
-      if ('error' in reading && ++errors > MAX_ERRORS) throw reading.error;
-      if ('job' in reading) {
-        errors = 0;
-        const shown = progressOf(reading, clock.elapsed() - beganAtMs);
-        if (hasJobEnded(reading.job) || countFailed(reading) > maxFailures) {
-          last = shown.plain;
-          return reading;
-        }
-        progress.show(shown);
-      }
-      await sleepAlive(clock, POLL_INTERVAL_MS);
-    }
-  } finally {
-    progress.end(last);
-  }
-}
-
-type JobReading = Transition | 'deleted' | { readonly error: unknown };
-
-/** Reads the state of a Job. Returns temporary errors as values, and throws permanent ones. */
-async function readJobState(api: Api, name: string, report: (text: string) => void): Promise<JobReading> {
-  try {
-    const job = await findTransitionJob(api, name);
-    return job === undefined ? 'deleted' : await readTransition(api, job, report);
-  } catch (error) {
-    if (error instanceof ApiError && error.code < 500) throw error;
-    return { error };
-  }
+  print(outcomeText(await waitUntil(wait, status), maxFailures));
 }
 
 /** Returns the progress of a Job that is watched since `elapsedMs`, from which the remaining time is estimated. */
-export function progressOf({ job, plan, notes }: Transition, elapsedMs: number): ShownProgress {
+export function progressOf({ job, plan, notes }: Transition, elapsedMs: number): WaitProgress {
   const { name } = job.metadata;
   if (plan === undefined) return { plain: `${name}: ${jobState(job)}, no plan yet` };
   const counts = countStates(plan.map((_, index) => noteOf(notes, index).state));
@@ -86,8 +53,6 @@ export function progressOf({ job, plan, notes }: Transition, elapsedMs: number):
     live: (columns) => barText({ label: name, done: over, total, detail }, columns),
   };
 }
-
-type ShownProgress = ProgressText & { readonly plain: string };
 
 function countFailed({ plan = [], notes }: Transition): number {
   return plan.filter((_, index) => noteOf(notes, index).state === 'failed').length;

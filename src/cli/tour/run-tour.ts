@@ -6,6 +6,7 @@
  *                                        └──────── cleanup, also after Ctrl-C ◄────┘
  */
 import { openConnection, type ConnectionOptions } from '#cli/connection/api-connection.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import { clearNamespace, clearTours, NAMESPACE_PREFIX, tourProcessAnnotations } from '#cli/tour/clear-tours.ts';
 import { compare, identityView } from '#cli/tour/comparison.ts';
@@ -121,7 +122,7 @@ export async function runClear(options: Omit<TourOptions, 'program' | 'loadAcces
   }
 }
 
-/** Returns the message for a tour that cannot continue. */
-export function tourErrorText(error: unknown): string {
-  return `Cannot continue the tour: ${errorMessage(error)}`;
+/** Returns the error of a tour that cannot continue. */
+export function tourError(cause: unknown): CommandError {
+  return new CommandError(`Cannot continue the tour: ${errorMessage(cause)}`, { cause });
 }

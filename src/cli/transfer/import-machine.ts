@@ -11,6 +11,8 @@ import { importError, type ImportSource } from '#cli/transfer/import-source.ts';
 import { toYaml } from '#cli/output-format.ts';
 import { findObject, readConfiguration } from '#cli/connection/vm-objects.ts';
 import type { MachineDescription } from '#formats/machine.ts';
+import { alternativesText } from '#cli/connection/missing-object.ts';
+import { collectionPath } from '#client/resource-path.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import type { StatusOutput } from '#lib/terminal/status-output.ts';
 
@@ -120,7 +122,9 @@ async function findMissingClaims(api: ApiConnection, { claims }: ImportOptions):
   const missing: string[] = [];
   for (const claim of new Set(claims.values())) {
     if ((await findObject(api, PERSISTENT_VOLUME_CLAIMS, claim)) === undefined) {
-      missing.push(`persistentvolumeclaims "${claim}" not found`);
+      const collection = collectionPath(PERSISTENT_VOLUME_CLAIMS, api.namespace);
+      const object = { collection, plural: PERSISTENT_VOLUME_CLAIMS.plural, namespace: api.namespace, name: claim };
+      missing.push(`persistentvolumeclaims "${claim}" not found${await alternativesText(api, object)}`);
     }
   }
   return missing;

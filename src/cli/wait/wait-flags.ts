@@ -1,12 +1,14 @@
 /** The flags --wait and --timeout of commands that can wait until their request has taken effect. */
 import { parseGoDuration } from '#kube/go/go-duration.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { UsageError } from '#lib/command-line/command-error.ts';
 import { checkedFlag, switchFlag, type FlagValues } from '#lib/command-line/flag.ts';
 
 /** The limit for what a guest does: boot, shut down, release a disk. */
 export const GUEST_TIMEOUT = '5m';
-/** The limit for copies of disks. */
+/** The limit for copies of disks and for migrations. */
 export const COPY_TIMEOUT = '1h';
+/** The limit for changes of a whole fleet. */
+export const FLEET_TIMEOUT = '24h';
 
 /** Creates the flags. `goal` completes "Wait until". */
 export function waitFlags(goal: string, defaultTimeout: string) {
@@ -29,9 +31,9 @@ export function waitFlags(goal: string, defaultTimeout: string) {
 
 export type WaitFlagValues = FlagValues<ReturnType<typeof waitFlags>>;
 
-/** Returns the time limit, or undefined if the command does not wait. Throws CommandError. */
+/** Returns the time limit, or undefined if the command does not wait. Throws UsageError. */
 export function waitLimitMs({ wait, timeoutMs }: WaitFlagValues, defaultTimeout: string): number | undefined {
   if (wait) return timeoutMs ?? parseGoDuration(defaultTimeout);
   if (timeoutMs === undefined) return undefined;
-  throw new CommandError('Cannot use --timeout: the command does not wait; add --wait');
+  throw new UsageError('Cannot use --timeout: the command does not wait; add --wait');
 }

@@ -55,6 +55,42 @@ suite('waiting', () => {
     assert.equal(end, 'running');
   });
 
+  test('says at Ctrl-C that the work continues', async () => {
+    for (const isTTY of [false, true]) {
+      let [shown, pending] = ['', 0];
+      let interrupt = () => {};
+      const clock = {
+        now: () => 0,
+        elapsed: () => 0,
+        after: (_: number, fn: () => void) => (setImmediate(fn), () => {}),
+      };
+      const onInterrupt = (restore: () => void) => {
+        interrupt = restore;
+        pending++;
+        return () => void pending--;
+      };
+      const status = new StatusOutput(
+        { isTTY, columns: 80, write: (text: string) => (shown += text) },
+        { clock, env: {}, onInterrupt },
+      );
+      let reads = 0;
+      const read = async () => {
+        if (reads++ === 1) interrupt();
+        return reads > 2 ? { done: 'running' } : { waiting: 'VM db: Starting' };
+      };
+      await waitUntil({ problem: 'Cannot confirm it', advice: 'it continues', limitMs: 90_000, read }, status);
+      assert.match(shown, /VM db: Starting\n+No longer waiting: it continues\n/);
+      assert.equal(pending, 0, 'a signal after the wait has no effect');
+    }
+  });
+
+  test('shows progress of one phase at intervals, and the last state', async () => {
+    const progress = (percent: number) => ({ waiting: { plain: `${percent}%`, phase: 'Copying' } });
+    const all = Array.from({ length: 13 }, (_, i) => progress(i));
+    const { shown } = await wait({ waiting: 'Pending' }, ...all, { done: 'running', last: '100%' });
+    assert.deepEqual(shown, ['Pending', '0%', '10%', '100%']);
+  });
+
   test('ends if the user may not read the object', async () => {
     const refused = forbidden({ group: 'kubevirt.io', plural: 'virtualmachines' }, 'db', 'no');
     assert.match((await wait(refused, { done: 'running' })).end, /^ApiError: .*forbidden/);

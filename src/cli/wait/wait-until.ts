@@ -5,7 +5,7 @@ import { CommandError } from '#lib/command-line/command-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import { sleepAlive } from '#lib/keep-alive.ts';
 import { secondsText } from '#lib/terminal/progress-text.ts';
-import type { StatusOutput } from '#lib/terminal/status-output.ts';
+import type { ProgressText, StatusOutput } from '#lib/terminal/status-output.ts';
 
 const POLL_INTERVAL_MS = 500;
 
@@ -16,17 +16,23 @@ export class WaitLimitError extends CommandError {
 
 /** The outcome of one reading. */
 export type WaitState<T = string> =
-  /** The request has taken effect. */
-  | { readonly done: T }
+  /** The request has taken effect. `last` is the final state of the progress, if it is of interest. */
+  | { readonly done: T; readonly last?: string }
   /** The request cannot take effect any more. A complete error message. */
   | { readonly failed: string }
-  /** The state of the object, as one line. */
-  | { readonly waiting: string };
+  /** The state of the object, as one line, or as progress. */
+  | { readonly waiting: string | WaitProgress };
+
+export interface WaitProgress extends ProgressText {
+  readonly plain: string;
+  /** Another phase is shown at once, another text of the same phase at intervals. By default, the text is the phase. */
+  readonly phase?: string;
+}
 
 interface Wait<T> {
   /** The error message at the limit begins with this, such as `Cannot confirm that VM db is stopped`. */
   readonly problem: string;
-  /** The advice to the user at the limit; ends the message. */
+  /** The advice to the user at the limit and at Ctrl-C: that the work continues, and where to look. Ends the message. */
   readonly advice: string;
   readonly limitMs: number;
   /** Reads the state. Errors of a server that restarts are tolerated until the limit. */
@@ -37,23 +43,28 @@ interface Wait<T> {
 export async function waitUntil<T>({ problem, advice, limitMs, read }: Wait<T>, status: StatusOutput): Promise<T> {
   const { clock } = status;
   const beganAtMs = clock.elapsed();
-  const progress = status.begin();
-  let shown: string | undefined;
+  const progress = status.begin({ interrupted: `No longer waiting: ${advice}` });
+  let [shownPhase, last]: (string | undefined)[] = [];
   try {
     for (;;) {
       const state = await readTolerantly(read);
-      if ('done' in state) return state.done;
+      if ('done' in state) {
+        last = state.last;
+        return state.done;
+      }
       if ('failed' in state) throw new CommandError(state.failed);
-      progress.show({ plain: state.waiting, isNewPhase: state.waiting !== shown });
-      shown = state.waiting;
+      const text: WaitProgress = typeof state.waiting === 'string' ? { plain: state.waiting } : state.waiting;
+      const { plain, phase = plain } = text;
+      progress.show({ ...text, isNewPhase: phase !== shownPhase });
+      shownPhase = phase;
       if (clock.elapsed() - beganAtMs >= limitMs) {
         const after = secondsText(limitMs / 1000);
-        throw new WaitLimitError(`${problem}: after ${after}, the state is "${shown}"; ${advice}`);
+        throw new WaitLimitError(`${problem}: after ${after}, the state is "${plain}"; ${advice}`);
       }
       await sleepAlive(clock, POLL_INTERVAL_MS);
     }
   } finally {
-    progress.end();
+    progress.end(last);
   }
 }
 

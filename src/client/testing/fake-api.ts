@@ -10,6 +10,7 @@ import { FakeStream } from '#client/testing/fake-stream.ts';
 import type { Break } from '#client/testing/fake-stream.ts';
 import { objectKey } from '#client/object-key.ts';
 import { MODIFIED, alreadyExists, badRequest, conflict, gone, notFound } from '#kube/api-error.ts';
+import { applyJsonPatch } from '#kube/patches/json-patch.ts';
 import { apiVersionOf, groupResource, isRecord } from '#kube/meta.ts';
 import type { KubeObject, ResourceType, Stored, WatchEventType } from '#kube/meta.ts';
 
@@ -91,8 +92,10 @@ export class FakeApi {
 
   patch(type: ResourceType, key: string, patch: unknown, options: { subresource?: string | undefined } = {}): Stored {
     const old = this.get(type, key);
-    if (!isRecord(patch)) throw badRequest('the fake supports only merge patches');
-    return this.update(type, mergePatch({ ...old, metadata: omit(old.metadata, 'resourceVersion') }, patch), options);
+    const current = { ...old, metadata: omit(old.metadata, 'resourceVersion') };
+    if (Array.isArray(patch)) return this.update(type, applyJsonPatch(current, patch) as KubeObject, options);
+    if (!isRecord(patch)) throw badRequest('the fake supports only merge patches and JSON patches');
+    return this.update(type, mergePatch(current, patch), options);
   }
 
   delete(

@@ -427,6 +427,14 @@ test('an import gives the initial devices, once', () => {
   assert.equal(statusOf({ vm, vmi: undefined, identity: aRecord(status) }), undefined);
 });
 
+test('the history lists the ports that the first start of an import without ports adds', () => {
+  const vm = aVm(DEVICES, importMetadata({ from: 'x', machine: 'pc-q35-7.2', devices: [disk('root', '0x01')] }));
+  const imported = statusOf({ vm, vmi: undefined }) as IdentityStatus;
+  const started = statusOf({ vm, identity: aRecord(imported), reading: aReading() });
+  const added = started?.history?.slice(imported.history?.length).flatMap(({ changes = [] }) => changes);
+  assert.deepEqual(added, [{ field: 'devices.rp0', to: port }]);
+});
+
 test('an invalid import is reported, and nothing of it is recorded', () => {
   const plan = decideDeviceMap(aWorld({ vm: aVm(DEVICES, importMetadata('rows')), vmi: undefined }));
   assert.deepEqual(plan.status, { recorded: {} });

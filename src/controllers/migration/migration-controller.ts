@@ -42,7 +42,7 @@ import {
 } from '#controllers/migration/migration-sources.ts';
 import { stateIndexKeysOf } from '#controllers/shared/persistent-state/claims-by-state.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
-import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS } from '#kube/core-kinds.ts';
+import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, RESOURCE_QUOTAS } from '#kube/core-kinds.ts';
 import {
   type ControllerDefinition,
   defineController,
@@ -116,6 +116,8 @@ function defineMigrations(parts: ControllerParts): ControllerDefinition<Migratio
         migrations.byIndex(ACTIVE_BY_EITHER_NODE, metadata.name).map(objectKey),
       ),
       source(informer(KUBEVIRTS), unfinishedKeys),
+      // A quota decides about the limits of target pods, and its use about whether they can be created.
+      source(informer(RESOURCE_QUOTAS), unfinishedKeys),
     ],
     observe,
     decide: decideMigration,

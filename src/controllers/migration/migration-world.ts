@@ -13,6 +13,7 @@ import {
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { currentLauncherName } from '#controllers/shared/launcher/find-launchers.ts';
+import type { ResourcePolicy } from '#controllers/shared/launcher/launcher-resources.ts';
 import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import type { EventNote } from '#runtime/events.ts';
@@ -50,6 +51,8 @@ export interface MigrationWorld {
   /** Number of other active migrations, in the cluster and from the source node. */
   readonly active: { readonly inCluster: number; readonly fromNode: number };
   readonly settings: Configuration['migrations'];
+  /** Decides about the resources of the target pod. */
+  readonly policy: ResourcePolicy;
   /** True if the source node has reported recently. */
   readonly isSourceResponding: boolean;
   /** True if the target node has reported recently. */

@@ -34,8 +34,20 @@ import { currentLauncherName } from '#controllers/shared/launcher/find-launchers
 import { targetPodName } from '#controllers/shared/launcher/launcher-pod.ts';
 import { isFinalVmiPhase } from '#api/virtual-machine-instance/status.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
-import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, type Node } from '#kube/core-kinds.ts';
+import {
+  NODES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  PODS,
+  RESOURCE_QUOTAS,
+  type Node,
+} from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
+import {
+  QUOTAS_BY_NAMESPACE,
+  quotaNamespaces,
+  resourcePolicyOf,
+} from '#controllers/shared/launcher/resource-policy.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { createLiveReader } from '#runtime/live-reader.ts';
 
@@ -74,6 +86,8 @@ export function createMigrationObserver({ client, informer, clock }: ControllerP
   const volumes = informer(PERSISTENT_VOLUMES);
   const nodes = informer(NODES);
   const kubevirts = informer(KUBEVIRTS);
+  const quotas = informer(RESOURCE_QUOTAS);
+  quotas.addIndex(QUOTAS_BY_NAMESPACE, quotaNamespaces);
   migrations.addIndex(UNFINISHED_BY_INSTANCE, (migration) =>
     isMigrationFinished(migration) ? [] : [instanceKeyOf(migration)],
   );
@@ -171,6 +185,7 @@ export function createMigrationObserver({ client, informer, clock }: ControllerP
       finished: isFinished ? migrations.byIndex(FINISHED_BY_INSTANCE, instanceKey) : [],
       active: countOtherActive(migration, sourceNode),
       settings: configurationOf(kubevirts.get(CONFIGURATION_KEY)).migrations,
+      policy: resourcePolicyOf(namespace, { quotas, kubevirts }),
       isSourceResponding: isNodeResponding(sourceNode),
       isTargetResponding: isNodeResponding(state.targetNode),
       now: clock.now(),

@@ -22,6 +22,7 @@ import type { ContentWorld, VolumeCopyView } from '#controllers/snapshot/content
 import { isStateBackup } from '#controllers/shared/persistent-state/state-backup.ts';
 import { apiVersionOf, isDeleting, type OwnerReference, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS, type VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
+import { USE_RECHECK_MS } from '#runtime/live-use.ts';
 import { MAX_CHANGES, EMPTY_PLAN, type Change, type Plan } from '#runtime/plan.ts';
 import { requireFinalizer, releaseFinalizer } from '#runtime/finalizer.ts';
 
@@ -29,7 +30,8 @@ const TYPE = VIRTUAL_MACHINE_SNAPSHOT_CONTENTS;
 
 export function decideContent(world: ContentWorld): Plan {
   const { content } = world;
-  if (isDeleting(content)) return isNeeded(world) ? EMPTY_PLAN : releaseContent(world);
+  if (isDeleting(content))
+    return isNeeded(world) ? { changes: [], requeueAfterMs: USE_RECHECK_MS } : releaseContent(world);
   const hold = requireFinalizer(VM_SNAPSHOT_CONTENT_FINALIZER, TYPE, content);
   if (hold !== undefined) return { changes: [hold] };
   const changes = [...correctIndications(world), ...requestCopies(world)];

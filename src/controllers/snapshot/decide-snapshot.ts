@@ -11,6 +11,7 @@ import { deletingStatus, buildSnapshotStatus } from '#controllers/snapshot/snaps
 import { untilDeadlineMs, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import type { EventNote } from '#runtime/events.ts';
+import { USE_RECHECK_MS } from '#runtime/live-use.ts';
 import { EMPTY_PLAN, type Change, type Plan } from '#runtime/plan.ts';
 import { requireFinalizer, releaseFinalizer } from '#runtime/finalizer.ts';
 
@@ -66,7 +67,8 @@ function removeDeleted(world: SnapshotWorld): Plan | undefined {
   const isRetained = snapshot.spec.deletionPolicy === 'Retain' && isSnapshotComplete(snapshot);
   if (content !== undefined && !isRetained) return { changes: deleteContent(content), status: deletingStatus(world) };
   // A restore finds the content by the snapshot.
-  if (content !== undefined && hasRestore) return { changes: [], status: deletingStatus(world) };
+  if (content !== undefined && hasRestore)
+    return { changes: [], status: deletingStatus(world), requeueAfterMs: USE_RECHECK_MS };
   const why = isRetained ? 'the content is retained' : 'the content is deleted';
   const release = releaseFinalizer(VM_SNAPSHOT_FINALIZER, VIRTUAL_MACHINE_SNAPSHOTS, snapshot, why);
   return release === undefined ? EMPTY_PLAN : { changes: [release] };

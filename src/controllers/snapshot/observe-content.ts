@@ -8,7 +8,7 @@ import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { keyOf } from '#client/object-key.ts';
 import type { ContentWorld, VolumeCopyView } from '#controllers/snapshot/content-world.ts';
 import type { ObserverParts } from '#controllers/snapshot/observe-snapshot.ts';
-import { UNFINISHED_BY_SNAPSHOT } from '#controllers/snapshot/sources.ts';
+import { createRestoreCheck } from '#controllers/snapshot/restore-check.ts';
 import { contentNameOf } from '#controllers/snapshot/snapshot-world.ts';
 import { snapshotClassFor } from '#controllers/snapshot/source-volumes.ts';
 import { PERSISTENT_VOLUMES } from '#kube/core-kinds.ts';
@@ -34,6 +34,7 @@ export function createContentObserver({
   const persistentVolumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(VOLUME_SNAPSHOT_CLASSES);
   const readLive = createLiveReader(client);
+  const hasRestore = createRestoreCheck(restores, client);
 
   async function findSnapshot(
     { metadata, spec }: Content,
@@ -83,7 +84,7 @@ export function createContentObserver({
       content,
       snapshot: await findSnapshot(content, options),
       copies: await observeCopies(content, options),
-      hasRestore: restores.byIndex(UNFINISHED_BY_SNAPSHOT, keyOf({ namespace, name })).length > 0,
+      hasRestore: await hasRestore(keyOf({ namespace, name }), content, options),
       now: clock.now(),
     };
   };

@@ -26,7 +26,7 @@ import {
   type StateClaim,
   type SourceVolume,
 } from '#controllers/snapshot/snapshot-world.ts';
-import { UNFINISHED_BY_SNAPSHOT } from '#controllers/snapshot/sources.ts';
+import { createRestoreCheck } from '#controllers/snapshot/restore-check.ts';
 import { snapshotClassFor } from '#controllers/snapshot/source-volumes.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
@@ -49,6 +49,7 @@ export function createSnapshotObserver({ client, informer, clock }: ObserverPart
   const classes = informer(VOLUME_SNAPSHOT_CLASSES);
   claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
   const readLive = createLiveReader(client);
+  const hasRestore = createRestoreCheck(restores, client);
 
   async function findContent(
     snapshot: Stored<VirtualMachineSnapshot>,
@@ -95,8 +96,7 @@ export function createSnapshotObserver({ client, informer, clock }: ObserverPart
     const snapshot = snapshots.get(key);
     if (snapshot === undefined) return undefined;
     const content = await findContent(snapshot, options);
-    const hasRestore = restores.byIndex(UNFINISHED_BY_SNAPSHOT, key).length > 0;
-    const known = { snapshot, content, hasRestore, now: clock.now() };
+    const known = { snapshot, content, hasRestore: await hasRestore(key, snapshot, options), now: clock.now() };
     if (!isSnapshotInProgress(snapshot)) return known;
     const { namespace, name } = snapshot.metadata;
     const vm = await readLive(VIRTUAL_MACHINES, { namespace, name: snapshot.spec.source.name }, options);

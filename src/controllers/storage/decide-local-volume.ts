@@ -17,6 +17,7 @@ import { isLocalVolume } from '#controllers/shared/local-storage/local-volume.ts
 import { PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
 import { formatPointer } from '#kube/patches/json-pointer.ts';
 import type { Stored } from '#kube/meta.ts';
+import { USE_RECHECK_MS } from '#runtime/live-use.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 export interface LocalVolumeWorld {
@@ -29,7 +30,7 @@ export interface LocalVolumeWorld {
   readonly copyNodeExists: boolean;
   /** A node that can copy data on shared storage. */
   readonly copier?: string;
-  /** True if a snapshot of the volume is in progress. */
+  /** True if a snapshot of the volume is in progress; a volume that is to be deleted is checked live. */
   readonly isBeingSnapshotted: boolean;
 }
 
@@ -40,11 +41,17 @@ export function decideLocalVolume(world: LocalVolumeWorld): Plan {
   if (!world.leftoverNodeExists) return giveUpLeftover(volume);
   if (deletionTimestamp !== undefined && !dataNodeExists) return reportLostNode(volume);
   if (!copyNodeExists && canFillAnywhere(volume)) return selectCopyNode(world);
-  const released = volume.status?.phase === 'Released' && volume.spec.persistentVolumeReclaimPolicy === 'Delete';
+  if (!isUnneeded(volume)) return EMPTY_PLAN;
   // A snapshot that is in progress must still be completed.
-  if (!released || deletionTimestamp !== undefined || isBeingSnapshotted) return EMPTY_PLAN;
+  if (isBeingSnapshotted) return { changes: [], requeueAfterMs: USE_RECHECK_MS };
   const why = `Deleted PersistentVolume ${name}: its claim was deleted, and the reclaim policy is Delete`;
   return { changes: [{ do: 'delete', type: PERSISTENT_VOLUMES, name: { name }, uid, why }] };
+}
+
+/** Reports whether the volume is to be deleted: its claim is gone, and its data is not retained. */
+export function isUnneeded({ metadata, spec, status }: PersistentVolume): boolean {
+  const isReleased = status?.phase === 'Released' && spec.persistentVolumeReclaimPolicy === 'Delete';
+  return isReleased && metadata.deletionTimestamp === undefined;
 }
 
 /** Returns the node that has to remove the data of a volume under deletion, or undefined if there is none. */

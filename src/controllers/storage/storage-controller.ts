@@ -2,6 +2,7 @@
  * The provisioner `selfsame.io/local`: creates, expands and deletes PersistentVolumes, like an external provisioner of
  * Kubernetes. It only writes objects; the node agents watch the volumes and create, expand and remove the files.
  */
+import { storageSizeOf, type StorageSize } from '#api/storage/storage-size.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { LOCAL_DRIVER, LOCAL_PROVISIONER } from '#api/names.ts';
@@ -11,12 +12,14 @@ import { type LocalClaimWorld, decideLocalClaim } from '#controllers/storage/dec
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import { consumedClaimKeys, consumerNode, indexConsumers } from '#controllers/shared/local-storage/consumers.ts';
 import { canCopy, firstCopier, indexCopiers } from '#controllers/shared/local-storage/copy-node.ts';
+import { createNodeCheck } from '#controllers/shared/local-storage/node-check.ts';
 import {
   awaitedCopyNode,
   awaitedDataNode,
   awaitedLeftoverNode,
   decideLocalVolume,
   canFillAnywhere,
+  isUnneeded,
   type LocalVolumeWorld,
 } from '#controllers/storage/decide-local-volume.ts';
 import { localVolumeName } from '#controllers/shared/local-storage/local-volume.ts';
@@ -32,6 +35,7 @@ import {
   type Node,
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
+  type PersistentVolume,
   PODS,
   STORAGE_CLASSES,
 } from '#kube/core-kinds.ts';
@@ -39,6 +43,7 @@ import type { Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS, type VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
 import { timestamp } from '#lib/clock.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
+import { LiveUse } from '#runtime/live-use.ts';
 
 const CONCURRENCY = 10;
 /** Index of claims by the name of their class. */
@@ -64,7 +69,7 @@ export const storageController: PlaneController = {
   },
 };
 
-function defineClaims({ informer, clock }: ControllerParts): ControllerDefinition<LocalClaimWorld> {
+function defineClaims({ client, informer, clock }: ControllerParts): ControllerDefinition<LocalClaimWorld> {
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const volumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(STORAGE_CLASSES);
@@ -72,6 +77,7 @@ function defineClaims({ informer, clock }: ControllerParts): ControllerDefinitio
   const nodes = informer(NODES);
   const snapshots = informer(VOLUME_SNAPSHOTS);
   const contents = informer(VOLUME_SNAPSHOT_CONTENTS);
+  const nodeExists = createNodeCheck(nodes, client);
   indexConsumers(pods);
   indexCopiers(nodes);
   claims.addIndex(CLAIMS_BY_SOURCE, sourceSnapshotKeys);
@@ -90,9 +96,9 @@ function defineClaims({ informer, clock }: ControllerParts): ControllerDefinitio
     return { snapshot, content: content === undefined ? undefined : contents.get(content) };
   }
 
-  function sourceNodeExists({ content }: SnapshotSource): boolean {
+  async function sourceNodeExists({ content }: SnapshotSource, options: { signal: AbortSignal }): Promise<boolean> {
     const place = parseSnapshotHandle(content?.status?.snapshotHandle ?? '');
-    return place?.scope !== 'node' || nodes.get(place.node) !== undefined;
+    return place?.scope !== 'node' || (await nodeExists(place.node, options));
   }
 
   return defineController<LocalClaimWorld>({
@@ -106,9 +112,11 @@ function defineClaims({ informer, clock }: ControllerParts): ControllerDefinitio
       source(pods, consumedClaimKeys),
       source(snapshots, (snapshot) => claimsFrom(objectKey(snapshot))),
       source(contents, (content) => volumeSnapshotKeysOf(content).flatMap(claimsFrom)),
-      source(nodes, () => claims.byIndex(UNBOUND, UNBOUND).map(objectKey), { part: canCopy }),
+      source(nodes, () => claims.byIndex(UNBOUND, UNBOUND).map(objectKey), {
+        part: (node) => [canCopy(node), storageSizeOf(node)],
+      }),
     ],
-    observe(key) {
+    async observe(key, options) {
       const claim = claims.get(key);
       if (claim === undefined) return undefined;
       const { storageClassName, volumeName } = claim.spec;
@@ -118,10 +126,11 @@ function defineClaims({ informer, clock }: ControllerParts): ControllerDefinitio
         claim,
         storageClass: storageClassName ? classes.get(storageClassName) : undefined,
         volume: volumes.get(volumeName || localVolumeName(claim)),
-        selectedNodeExists: selected !== undefined && nodes.get(selected) !== undefined,
+        selectedNodeExists: selected !== undefined && (await nodeExists(selected, options)),
         consumerNode: consumerNode(pods, key),
         source: snapshotSource,
-        sourceNodeExists: sourceNodeExists(snapshotSource),
+        sourceNodeExists: await sourceNodeExists(snapshotSource, options),
+        sizes: sizesOf(nodes.list()),
         ...(snapshotSource.content === undefined ? {} : { copier: firstCopier(nodes) }),
         now: timestamp(clock.now()),
       };
@@ -131,12 +140,23 @@ function defineClaims({ informer, clock }: ControllerParts): ControllerDefinitio
   });
 }
 
-function defineVolumes({ informer }: ControllerParts): ControllerDefinition<LocalVolumeWorld> {
+function sizesOf(nodes: readonly Stored<Node>[]): Map<string, StorageSize> {
+  return new Map(
+    nodes.flatMap((node) => {
+      const size = storageSizeOf(node);
+      return size === undefined ? [] : [[node.metadata.name, size] as const];
+    }),
+  );
+}
+
+function defineVolumes({ client, informer }: ControllerParts): ControllerDefinition<LocalVolumeWorld> {
   const volumes = informer(PERSISTENT_VOLUMES);
   const nodes = informer(NODES);
   const contents = informer(VOLUME_SNAPSHOT_CONTENTS);
+  const nodeExists = createNodeCheck(nodes, client);
+  const snapshotted = new LiveUse(client, VOLUME_SNAPSHOT_CONTENTS, snapshottedVolumes);
   indexCopiers(nodes);
-  contents.addIndex(UNFINISHED_BY_VOLUME, (content) => (isUnfinished(content) ? volumeNames(content) : []));
+  contents.addIndex(UNFINISHED_BY_VOLUME, snapshottedVolumes);
   volumes.addIndex(AWAITED_DATA_NODE, (volume) => asList(awaitedDataNode(volume)));
   volumes.addIndex(AWAITED_COPY_NODE, (volume) => asList(awaitedCopyNode(volume)));
   volumes.addIndex(FILLABLE_ANYWHERE, (volume) => (canFillAnywhere(volume) ? [FILLABLE_ANYWHERE] : []));
@@ -148,24 +168,32 @@ function defineVolumes({ informer }: ControllerParts): ControllerDefinition<Loca
     // Any node that can copy can fill these.
     ...volumes.byIndex(FILLABLE_ANYWHERE, FILLABLE_ANYWHERE).map(objectKey),
   ];
+
+  /** Reads live before a volume is deleted: no snapshot of a volume without a claim begins any more. */
+  async function isBeingSnapshotted(volume: Stored<PersistentVolume>, options: { signal: AbortSignal }) {
+    const { name, resourceVersion } = volume.metadata;
+    if (contents.byIndex(UNFINISHED_BY_VOLUME, name).length > 0) return true;
+    return isUnneeded(volume) && (await snapshotted.isUsed(name, { resourceVersion }, options));
+  }
+
   return defineController<LocalVolumeWorld>({
     name: 'storage-volumes',
     type: PERSISTENT_VOLUMES,
     concurrency: CONCURRENCY,
     sources: [source(volumes), source(contents, volumeNames), source(nodes, volumesOfNode, { part: canCopy })],
-    observe(key) {
+    async observe(key, options) {
       const volume = volumes.get(key);
       if (volume === undefined) return undefined;
       const dataNode = awaitedDataNode(volume);
       const leftover = awaitedLeftoverNode(volume);
       const copyNode = awaitedCopyNode(volume);
-      const copyNodeExists = copyNode !== undefined && nodes.get(copyNode) !== undefined;
+      const copyNodeExists = copyNode !== undefined && (await nodeExists(copyNode, options));
       return {
         volume,
-        dataNodeExists: dataNode === undefined || nodes.get(dataNode) !== undefined,
-        leftoverNodeExists: leftover === undefined || nodes.get(leftover) !== undefined,
+        dataNodeExists: dataNode === undefined || (await nodeExists(dataNode, options)),
+        leftoverNodeExists: leftover === undefined || (await nodeExists(leftover, options)),
         copyNodeExists,
-        isBeingSnapshotted: contents.byIndex(UNFINISHED_BY_VOLUME, key).length > 0,
+        isBeingSnapshotted: await isBeingSnapshotted(volume, options),
         ...(canFillAnywhere(volume) && !copyNodeExists ? { copier: firstCopier(nodes) } : {}),
       };
     },
@@ -174,8 +202,11 @@ function defineVolumes({ informer }: ControllerParts): ControllerDefinition<Loca
   });
 }
 
-function isUnfinished({ metadata, spec, status }: VolumeSnapshotContent): boolean {
-  return spec.driver === LOCAL_DRIVER && status?.readyToUse !== true && metadata.deletionTimestamp === undefined;
+/** Returns the volume of a snapshot that is in progress. */
+function snapshottedVolumes(content: VolumeSnapshotContent): string[] {
+  const { metadata, spec, status } = content;
+  const isInProgress = status?.readyToUse !== true && metadata.deletionTimestamp === undefined;
+  return spec.driver === LOCAL_DRIVER && isInProgress ? volumeNames(content) : [];
 }
 
 /** Returns the name of the source volume: our volumes are named like their handle. */

@@ -2,6 +2,7 @@
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { CLAIM_DELETION } from '#api/virtual-machine/claim-deletion.ts';
 import { claimDeletionCondition } from '#controllers/vm/deleted-claims.ts';
+import { FIRMWARE_MISMATCH, firmwareMismatchCondition } from '#controllers/vm/firmware-mismatch.ts';
 import { awaitsImport } from '#controllers/vm/identity/imported-devices.ts';
 import { awaitsRebuild, lossCondition, RECORD_LOST } from '#controllers/vm/identity/lost-record.ts';
 import { requiresRestart } from '#controllers/vm/hotplug/restart-required.ts';
@@ -27,6 +28,7 @@ const OWN_TYPES: ReadonlySet<string> = new Set([
   DUPLICATE_MAC,
   RECORD_LOST,
   CLAIM_DELETION,
+  FIRMWARE_MISMATCH,
 ]);
 
 export function vmConditions(world: VmWorld, failure: VmFailure | undefined): Conditions {
@@ -38,6 +40,7 @@ export function vmConditions(world: VmWorld, failure: VmFailure | undefined): Co
   };
   const loss = lossCondition(world);
   const claimDeletion = claimDeletionCondition(world);
+  const mismatch = firmwareMismatchCondition(world);
   const mirrored = vmi?.status?.conditions ?? [];
   const ready = mirrored.find(({ type }) => type === 'Ready');
   return [
@@ -46,6 +49,7 @@ export function vmConditions(world: VmWorld, failure: VmFailure | undefined): Co
     ...(requiresRestart(world) ? condition(RESTART_REQUIRED) : []),
     ...(loss === undefined ? [] : condition(loss)),
     ...(claimDeletion === undefined ? [] : condition(claimDeletion)),
+    ...(mismatch === undefined ? [] : condition(mismatch)),
     ...(sharers === undefined ? [] : condition(duplicateUuid(world, sharers))),
     ...(sharedMacs.length === 0 ? [] : condition(duplicateMacs(world, sharedMacs))),
     ...mirrored.filter(({ type }) => !OWN_TYPES.has(type)),

@@ -27,6 +27,8 @@ const anOrphan = (metadata: ObjectMeta = {}) => aVmi('Running', { metadata: { ow
 const lock = { kind: 'snapshot', name: 'nightly' } as const;
 const FRESH = { finalizers: undefined };
 const imported = aVm({ metadata: { annotations: { [IMPORTED_DEVICES_ANNOTATION]: '{"from":"OVF","devices":[]}' } } });
+const haltedImport = (devices: string) =>
+  aVm({ runStrategy: 'Halted', metadata: { annotations: { [IMPORTED_DEVICES_ANNOTATION]: devices } } });
 const disputed: Stored<PersistentVolumeClaim> = {
   apiVersion: 'v1',
   kind: 'PersistentVolumeClaim',
@@ -75,6 +77,18 @@ const cases: Record<string, Case> = {
   },
   'the record of a copy is left to the restore that holds the copy': {
     world: { vm: halted, identity: { ...aRecord(halted), spec: {} }, lock },
+    want: [],
+  },
+  'an imported VM gets its record before the first start': {
+    world: { vm: haltedImport('{"from":"OVF","devices":[]}'), identity: undefined },
+    want: ['create VirtualMachineIdentity'],
+  },
+  'an imported VM with unreadable devices gets no record': {
+    world: { vm: haltedImport('{}'), identity: undefined },
+    want: [],
+  },
+  'the record of an imported VM is left to the restore that holds the VM': {
+    world: { vm: haltedImport('{"from":"OVF","devices":[]}'), identity: undefined, lock },
     want: [],
   },
   'a complete record of a halted VM is left alone': { world: { vm: halted }, want: [] },

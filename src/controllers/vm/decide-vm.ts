@@ -1,8 +1,10 @@
 /** Decides the next step for one VM. Pure. */
 import { templateSpec, VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { importedDevicesOf } from '#api/devices/imported-devices.ts';
 import { adoptInstance } from '#controllers/vm/adopt-instance.ts';
 import { releaseInstance, removeVm, stopInstance } from '#controllers/vm/delete.ts';
 import { claimDeletionEvents } from '#controllers/vm/deleted-claims.ts';
+import { firmwareMismatchEvents } from '#controllers/vm/firmware-mismatch.ts';
 import { planHotplug, hotplugFailure } from '#controllers/vm/hotplug/hotplug.ts';
 import { addRecordFinalizer, releaseRecord } from '#controllers/vm/identity/record-finalizer.ts';
 import { adoptRecord, ownRecord, recordIdentity } from '#controllers/vm/identity/identity.ts';
@@ -41,15 +43,21 @@ const rules: readonly Rule[] = [
   readoptRecord, // A record whose owner is gone is adopted before the garbage collector takes it.
   persistFirmware, // A VM that was stored without a firmware uuid gets it, even if it does not start now.
   completeRecord, // The record of a restored copy gets the uuid and MACs of the copy before the first start.
+  recordImport, // An imported VM gets its record before the first start, so that kubectl get vmid shows it.
   planHotplug, // Changes of disks and interfaces in the template are applied to the running guest if possible.
   startWanted,
 ];
 
-/** Returns the plan. Events about protection, the record and deleted claims accompany the status that shows the change. */
+/** Returns the plan. Events about changes that the status shows accompany that status. */
 export function decideVm(world: VmWorld): Plan {
   const plan = decide(world);
   if (plan.status === undefined) return plan;
-  const events = [...protectionEvents(world), ...lossEvents(world), ...claimDeletionEvents(world)];
+  const events = [
+    ...protectionEvents(world),
+    ...lossEvents(world),
+    ...claimDeletionEvents(world),
+    ...firmwareMismatchEvents(world),
+  ];
   return { ...plan, events: [...(plan.events ?? []), ...events] };
 }
 
@@ -166,6 +174,15 @@ function completeRecord(world: VmWorld): Plan | undefined {
   const isIncomplete = !record.spec.firmware?.uuid && templateSpec(vm).domain.firmware?.uuid;
   if (!isIncomplete || controllerUid(record) !== vm.metadata.uid) return undefined;
   return { changes: recordIdentity(world), status: vmStatusOf(world) };
+}
+
+/** Creates the record of an imported VM, to which controllers/device-map adds the devices of the import. */
+function recordImport(world: VmWorld): Plan | undefined {
+  const { vm, vmi, lock, identity } = world;
+  if (identity !== undefined || vmi !== undefined || lock !== undefined || mayStart(world)) return undefined;
+  const imported = importedDevicesOf(vm);
+  const isKnown = imported !== undefined && !('fault' in imported) && templateSpec(vm).domain.firmware?.uuid;
+  return isKnown ? { changes: recordIdentity(world), status: vmStatusOf(world) } : undefined;
 }
 
 function startWanted(world: VmWorld): Plan | undefined {

@@ -1,9 +1,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
-import { type ClaimUser, decideClaimHold, HOTPLUGGED_FINALIZER } from '#controllers/vmi/claim-holds.ts';
+import { objectKey } from '#client/object-key.ts';
+import {
+  type ClaimUser,
+  decideClaimHold,
+  defineClaimHolds,
+  HOTPLUGGED_FINALIZER,
+} from '#controllers/vmi/claim-holds.ts';
 import { aClaim, aPod, aVmi, NOW } from '#controllers/vmi/testing/vmi-world.ts';
+import { NODES, PERSISTENT_VOLUME_CLAIMS, PODS } from '#kube/core-kinds.ts';
 import type { ObjectMeta } from '#kube/meta.ts';
+import { startController } from '#runtime/controller.ts';
+import { USE_RECHECK_MS } from '#runtime/live-use.ts';
+import { startLagging } from '#runtime/testing/lagging-controllers.ts';
 
 const FOREIGN = 'kubernetes.io/pvc-protection';
 const FREE = { finalizers: [FOREIGN] };
@@ -141,3 +152,22 @@ for (const [name, { user: one, meta, want }] of Object.entries(waiting)) {
     );
   });
 }
+
+test('a claim under deletion is held while an instance names it that the cache does not show yet', async (t) => {
+  const { api, clock, rest } = await startLagging(t, (parts) => startController(defineClaimHolds(parts), parts), {
+    types: [PERSISTENT_VOLUME_CLAIMS, VIRTUAL_MACHINE_INSTANCES, PODS, NODES],
+    lagging: VIRTUAL_MACHINE_INSTANCES,
+  });
+  const { vmi } = user();
+  api.create(VIRTUAL_MACHINE_INSTANCES, vmi);
+  const claim = { ...aClaim('data'), metadata: { namespace: vmi.metadata.namespace, name: 'data', ...HELD } };
+  api.create(PERSISTENT_VOLUME_CLAIMS, claim);
+  const key = objectKey(claim);
+  api.delete(PERSISTENT_VOLUME_CLAIMS, key);
+  await rest();
+  assert.deepEqual(api.get(PERSISTENT_VOLUME_CLAIMS, key).metadata.finalizers, HELD.finalizers);
+  api.remove(VIRTUAL_MACHINE_INSTANCES, vmi.metadata);
+  await clock.advance(USE_RECHECK_MS);
+  await rest();
+  assert.deepEqual(api.get(PERSISTENT_VOLUME_CLAIMS, key).metadata.finalizers, [FOREIGN]);
+});

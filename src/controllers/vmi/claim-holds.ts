@@ -8,6 +8,7 @@
 import { isMigrating } from '#api/migration/migration-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
+import { compareRevisions } from '#client/revision.ts';
 import { hotpluggableClaimNames, usesHotplugged } from '#controllers/vmi/hotplugged-volumes.ts';
 import {
   launcherIndexKeys,
@@ -22,6 +23,7 @@ import { type ControllerDefinition, defineController, presenceOnly, source } fro
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import { releaseFinalizer } from '#runtime/finalizer.ts';
+import { LiveUse, USE_RECHECK_MS } from '#runtime/live-use.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 export const HOTPLUGGED_FINALIZER = 'selfsame.io/hotplugged';
@@ -35,6 +37,8 @@ interface ClaimHoldWorld {
   readonly claim: Stored<PersistentVolumeClaim>;
   /** Instances that may use the claim, with their pods. */
   readonly users: readonly ClaimUser[];
+  /** True if the server has an instance that names the claim and that the cache does not show yet. */
+  readonly hasUnseenUser?: boolean;
 }
 
 export interface ClaimUser extends Pick<VmiWorld, 'vmi' | 'pod'> {
@@ -43,10 +47,11 @@ export interface ClaimUser extends Pick<VmiWorld, 'vmi' | 'pod'> {
 }
 
 /** Pure. */
-export function decideClaimHold({ claim, users }: ClaimHoldWorld): Plan {
+export function decideClaimHold({ claim, users, hasUnseenUser }: ClaimHoldWorld): Plan {
   const { name, namespace, uid, resourceVersion, finalizers = [] } = claim.metadata;
   const type = PERSISTENT_VOLUME_CLAIMS;
   const used = users.filter((user) => usesHotplugged(user, name));
+  if (hasUnseenUser) return { changes: [], requeueAfterMs: USE_RECHECK_MS };
   if (used.length === 0) {
     const change = releaseFinalizer(HOTPLUGGED_FINALIZER, type, claim, 'no guest uses the claim any more');
     return change === undefined ? EMPTY_PLAN : { changes: [change] };
@@ -72,7 +77,7 @@ function selectedNode({ metadata, spec }: ClaimHoldWorld['claim'], users: readon
   return users.find(isSettled)?.pod?.spec.nodeName;
 }
 
-export function defineClaimHolds({ informer }: ControllerParts): ControllerDefinition<ClaimHoldWorld> {
+export function defineClaimHolds({ client, informer }: ControllerParts): ControllerDefinition<ClaimHoldWorld> {
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const pods = informer(PODS);
@@ -83,6 +88,20 @@ export function defineClaimHolds({ informer }: ControllerParts): ControllerDefin
   const claimKeysOfPod = (pod: Stored<Pod>) =>
     launcherIndexKeys(pod).flatMap((uid) => vmis.byIndex(WITH_HOTPLUGGABLE_CLAIMS, uid).flatMap(hotpluggableClaimKeys));
   const usersOf = (key: string) => vmis.byIndex(BY_HOTPLUGGABLE_CLAIM, key);
+  const unseen = new LiveUse(client, VIRTUAL_MACHINE_INSTANCES, (vmi) =>
+    isSeen(vmi) ? [] : hotpluggableClaimKeys(vmi),
+  );
+
+  function isSeen(live: Stored<VirtualMachineInstance>): boolean {
+    const { uid, resourceVersion } = vmis.get(objectKey(live))?.metadata ?? {};
+    return uid === live.metadata.uid && compareRevisions(resourceVersion ?? '0', live.metadata.resourceVersion) >= 0;
+  }
+
+  /** Reads live before a claim under deletion is released: without the finalizer it could be removed at once. */
+  async function hasUnseenUser(claim: Stored<PersistentVolumeClaim>, options: { signal: AbortSignal }) {
+    const mayBeReleased = isDeleting(claim) && hasFinalizer(claim);
+    return mayBeReleased && (await unseen.isUsed(objectKey(claim), claim.metadata, options));
+  }
 
   return defineController<ClaimHoldWorld>({
     name: 'claim-hold-controller',
@@ -99,14 +118,15 @@ export function defineClaimHolds({ informer }: ControllerParts): ControllerDefin
         part: presenceOnly,
       }),
     ],
-    observe(key) {
+    async observe(key, options) {
       const claim = claims.get(key);
       if (claim === undefined) return undefined;
+      const isUnseen = await hasUnseenUser(claim, options);
       const users = usersOf(key).map((vmi) => {
         const pod = launcherOf(pods, vmi);
         return { vmi, pod, nodeExists: nodes.get(pod?.spec.nodeName ?? '') !== undefined };
       });
-      return { claim, users };
+      return { claim, users, hasUnseenUser: isUnseen };
     },
     decide: decideClaimHold,
     subject: ({ claim }) => claim,

@@ -74,9 +74,13 @@ function isBetweenPods({ vmi, pod, lastPod }: VmiWorld): boolean {
 }
 
 /** Returns the condition only while the pod cannot be scheduled. */
-function podScheduledCondition({ pod }: VmiWorld): NextCondition | undefined {
+function podScheduledCondition({ pod, machineProblem }: VmiWorld): NextCondition | undefined {
   const scheduled = findCondition(pod?.status?.conditions, 'PodScheduled');
-  return scheduled?.status === 'False' ? copyCondition('PodScheduled', scheduled) : undefined;
+  if (scheduled?.status !== 'False') return undefined;
+  if (machineProblem === undefined) return copyCondition('PodScheduled', scheduled);
+  // The scheduler reports only that no node has a label.
+  const message = `Cannot schedule the VM: ${machineProblem}; ${scheduled.message ?? ''}`;
+  return copyCondition('PodScheduled', { ...scheduled, message });
 }
 
 function copyCondition(type: string, { status, reason, message }: Condition): NextCondition {

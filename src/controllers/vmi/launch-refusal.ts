@@ -1,13 +1,16 @@
 /**
  * Finds the reason why the launcher pod cannot be created: an active migration of an earlier guest of the same name, a
- * missing claim of a disk, or persistent state without usable storage. Pure.
+ * claim of a disk that is missing or that another guest uses, or persistent state without usable storage. Pure.
  */
+import { CLAIM_IN_USE } from '#api/storage/disk-use.ts';
 import { STATE_CONFLICT } from '#api/storage/state-conflict.ts';
+import { describeHeldClaim } from '#controllers/vmi/claim-holders.ts';
 import { findMissingClaim, type LaunchRefusal } from '#controllers/vmi/missing-claims.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { objectKey } from '#client/object-key.ts';
+import { neededClaimNames } from '#controllers/shared/launcher/needed-volumes.ts';
 
-type View = Pick<VmiWorld, 'vmi' | 'claims' | 'state' | 'isMigrationActive'>;
+type View = Pick<VmiWorld, 'vmi' | 'claims' | 'heldClaims' | 'state' | 'isMigrationActive'>;
 
 export const FAILED_STATE_CREATE = 'FailedBackendStorageCreate';
 const STATE_NOT_READY = 'BackendStorageNotReady';
@@ -26,7 +29,15 @@ function checkActiveMigration({ isMigrationActive }: View): LaunchRefusal | unde
 
 /** Returns a reason that does not pass by itself; it is also reported in an Event. */
 export function findLastingRefusal(view: View): LaunchRefusal | undefined {
-  return findMissingClaim(view) ?? checkState(view);
+  return findMissingClaim(view) ?? checkHeldClaims(view) ?? checkState(view);
+}
+
+function checkHeldClaims({ vmi, heldClaims }: View): LaunchRefusal | undefined {
+  const needed = new Set(neededClaimNames(vmi.spec));
+  const held = heldClaims.find(({ claimName }) => needed.has(claimName));
+  if (held === undefined) return undefined;
+  const message = `Cannot start VirtualMachineInstance "${vmi.metadata.name}": ${describeHeldClaim(held)}`;
+  return { reason: CLAIM_IN_USE, message };
 }
 
 function checkState({ state }: View): LaunchRefusal | undefined {

@@ -5,13 +5,18 @@
  * fields of the instance's status. claim-holds.ts holds the claims that the pod does not name. controllers/migration
  * creates target pods and records in the status of the instance which pod has the guest.
  */
+import { describeUnofferedType, offeredTypeNames } from '#api/machine-types/offered-types.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { Informer } from '#client/informer.ts';
+import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { isFinalVmiPhase } from '#api/virtual-machine-instance/status.ts';
 import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
+import { findHeldClaims, findRivals, writtenClaimNames, type ClaimUsers } from '#controllers/vmi/claim-holders.ts';
+import { ArrivalOrder } from '#controllers/vmi/arrival-order.ts';
 import { EndedPods } from '#controllers/vmi/ended-pods.ts';
 import { defineClaimHolds } from '#controllers/vmi/claim-holds.ts';
 import { createStateObserver } from '#controllers/vmi/observe-state.ts';
@@ -27,10 +32,23 @@ import {
   launcherNodes,
   launchersOf,
 } from '#controllers/shared/launcher/find-launchers.ts';
+import {
+  QUOTAS_BY_NAMESPACE,
+  quotaNamespaces,
+  resourcePolicyOf,
+} from '#controllers/shared/launcher/resource-policy.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { findCondition } from '#kube/conditions.ts';
-import { NODES, type Node, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type Pod, PODS } from '#kube/core-kinds.ts';
+import {
+  NODES,
+  type Node,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  type Pod,
+  PODS,
+  RESOURCE_QUOTAS,
+} from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import { createLiveReader } from '#runtime/live-reader.ts';
@@ -47,7 +65,13 @@ type Vmi = Stored<VirtualMachineInstance>;
 const CONCURRENCY = 20;
 /** The name of an index: instances by the keys of their claims. */
 const BY_CLAIM = 'vmi-of-claim';
+/** The name of an index: instances by the keys of the claims that they write. */
+const BY_WRITTEN_CLAIM = 'vmi-of-written-claim';
 const BY_UID = 'vmi-by-uid';
+/** The name of an index: launcher pods for which the scheduler has found no node. */
+const UNSCHEDULED_LAUNCHERS = 'unscheduled-launchers';
+/** The name of an index: instances without a guest, by their namespace and by ''. */
+const UNPLACED = 'vmi-unplaced';
 
 export const vmiController: PlaneController = {
   account: 'vmi-controller',
@@ -62,14 +86,24 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const volumes = informer(PERSISTENT_VOLUMES);
   const nodes = informer(NODES);
+  const quotas = informer(RESOURCE_QUOTAS);
+  const kubevirts = informer(KUBEVIRTS);
+  quotas.addIndex(QUOTAS_BY_NAMESPACE, quotaNamespaces);
+  vmis.addIndex(UNPLACED, (vmi) => (hasNoGuest(vmi) ? ['', vmi.metadata.namespace ?? ''] : []));
+  const unplacedIn = (namespace: string) => vmis.byIndex(UNPLACED, namespace).map(objectKey);
   vmis.addIndex(BY_CLAIM, claimKeysOf);
+  vmis.addIndex(BY_WRITTEN_CLAIM, (vmi) => keysOfClaims(vmi, writtenClaimNames(vmi)));
   vmis.addIndex(BY_UID, ({ metadata }) => [metadata.uid]);
   const hasInstance = (uid: string) => vmis.byIndex(BY_UID, uid).length > 0;
   const endedPods = new EndedPods(pods, { vmis, hasInstance, signal });
+  const arrivals = new ArrivalOrder(vmis, signal);
   const states = createStateObserver(parts);
   const migrations = observeActiveMigrations(parts);
   pods.addIndex(LAUNCHERS_BY_INSTANCE, launcherIndexKeys);
   pods.addIndex(LAUNCHERS_BY_NODE, launcherNodes);
+  pods.addIndex(UNSCHEDULED_LAUNCHERS, (pod) =>
+    isUnschedulable(pod) && launcherIndexKeys(pod).length > 0 ? [UNSCHEDULED_LAUNCHERS] : [],
+  );
   const readLive = createLiveReader(client);
   /** Returns the keys of the instance of a pod, even if the pod has lost its owner reference. */
   const keysOfPod = (pod: Stored<Pod>) => [
@@ -77,6 +111,11 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
     ...launcherIndexKeys(pod).flatMap((uid) => vmis.byIndex(BY_UID, uid).map(objectKey)),
   ];
   const usersOf = (key: string): string[] => vmis.byIndex(BY_CLAIM, key).map(objectKey);
+  const claimUsersIn = (namespace: string | undefined): ClaimUsers => ({
+    usersOf: (name) => vmis.byIndex(BY_CLAIM, keyOf({ namespace, name })),
+    writersOf: (name) => vmis.byIndex(BY_WRITTEN_CLAIM, keyOf({ namespace, name })),
+    startsBefore: (first, second) => launchersOf(pods, first).pod !== undefined || arrivals.isBefore(first, second),
+  });
 
   /** Reads the pod from the server: controllers/migration created it, so this controller's cache may lag behind. */
   async function readMissingPod(vmi: Vmi, options: { signal: AbortSignal }): Promise<Stored<Pod> | undefined> {
@@ -93,12 +132,19 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
     concurrency: CONCURRENCY,
     sources: [
       source(vmis),
+      source(vmis, (vmi) => findRivals(vmi, claimUsersIn(vmi.metadata.namespace)).map(objectKey)),
       source(pods, keysOfPod),
       source(claims, (claim) => usersOf(objectKey(claim))),
       source(volumes, (volume) => claimKeysOfVolume(volume).flatMap(usersOf)),
       source(nodes, ({ metadata }) => pods.byIndex(LAUNCHERS_BY_NODE, metadata.name).flatMap(keysOfPod), {
         part: isReachable,
       }),
+      source(nodes, () => pods.byIndex(UNSCHEDULED_LAUNCHERS, UNSCHEDULED_LAUNCHERS).flatMap(keysOfPod), {
+        part: offeredTypeNames,
+      }),
+      // A quota decides about the limits of new pods, and its use about whether they can be created.
+      source(quotas, ({ metadata }) => unplacedIn(metadata.namespace ?? '')),
+      source(kubevirts, () => unplacedIn(''), { part: ({ spec }) => spec?.configuration?.developerConfiguration }),
       ...states.sources,
       ...migrations.sources,
     ],
@@ -114,15 +160,20 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
       const node = pod?.spec.nodeName ? nodes.get(pod.spec.nodeName) : undefined;
       const state = await states.observe(vmi, pod, options);
       const now = timestamp(clock.now());
+      const { namespace } = vmi.metadata;
+      const views = claimViewsOf(claimNames(vmi), namespace, { claims, volumes });
       return {
         vmi,
         ...launchers,
         pod,
         lastPod,
-        claims: claimViewsOf(claimNames(vmi), vmi.metadata.namespace, { claims, volumes }),
+        claims: views,
+        heldClaims: findHeldClaims(vmi, views, claimUsersIn(namespace)),
         state,
         isMigrationActive: migrations.has(key),
+        machineProblem: findMachineProblem(vmi, pod, nodes),
         isNodeReachable: isReachable(node),
+        policy: resourcePolicyOf(vmi.metadata.namespace, { quotas, kubevirts }),
         now,
       };
     },
@@ -132,14 +183,35 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   });
 }
 
+function hasNoGuest({ status }: Vmi): boolean {
+  return status?.phase === undefined || status.phase === 'Pending' || status.phase === 'Scheduling';
+}
+
 /** Returns the claims in the spec, and those that the guest has not released yet. */
 function claimNames(vmi: Vmi): Set<string> {
   return new Set([...claimNamesOf(vmi.spec), ...hotpluggableClaimNames(vmi)]);
 }
 
 function claimKeysOf(vmi: Vmi): string[] {
-  const { namespace } = vmi.metadata;
-  return [...claimNames(vmi)].map((name) => keyOf({ namespace, name }));
+  return keysOfClaims(vmi, claimNames(vmi));
+}
+
+function keysOfClaims({ metadata: { namespace } }: Vmi, names: Iterable<string>): string[] {
+  return [...names].map((name) => keyOf({ namespace, name }));
+}
+
+function isUnschedulable(pod: Pod | undefined): boolean {
+  return findCondition(pod?.status?.conditions, 'PodScheduled')?.status === 'False';
+}
+
+/** Reads the nodes only if the pod cannot be scheduled. */
+function findMachineProblem(
+  { spec }: Vmi,
+  pod: Pod | undefined,
+  nodes: Pick<Informer<Node>, 'list'>,
+): string | undefined {
+  const { type } = spec.domain.machine ?? {};
+  return type && isUnschedulable(pod) ? describeUnofferedType(type, nodes.list()) : undefined;
 }
 
 /** Reports whether the node is reachable. Kubernetes sets Ready to Unknown if a node has not reported for some time. */

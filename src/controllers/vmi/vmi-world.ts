@@ -2,6 +2,8 @@
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { StateStorage } from '#controllers/shared/persistent-state/select-storage.ts';
 import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
+import type { HeldClaim } from '#controllers/vmi/claim-holders.ts';
+import type { ResourcePolicy } from '#controllers/shared/launcher/launcher-resources.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
@@ -29,11 +31,17 @@ export interface VmiWorld {
   readonly lastPod?: Stored<Pod>;
   /** Existing claims by name. */
   readonly claims: ReadonlyMap<string, ClaimView>;
+  /** Claims of the instance that other instances hold. */
+  readonly heldClaims: readonly HeldClaim[];
   /** The persistent state of an instance that has such: the claim that its pod names or will name. */
   readonly state?: VmiStateView;
   /** True if this instance, or an earlier one of the same name, has an active migration. */
   readonly isMigrationActive: boolean;
+  /** A sentence about the machine type, if the pod cannot be scheduled and no node offers that type. */
+  readonly machineProblem?: string | undefined;
   /** True if the node of the pod is reachable. */
   readonly isNodeReachable: boolean;
+  /** Decides about the resources of the pod. */
+  readonly policy: ResourcePolicy;
   readonly now: string;
 }

@@ -4,10 +4,12 @@
  */
 import { compareText } from '#lib/text/compare-text.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
+import { CLAIM_IN_USE } from '#api/storage/disk-use.ts';
 import { claimNameOf } from '#api/storage/claim-names.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import { STATE_VOLUME } from '#api/storage/persistent-state.ts';
 import { isHotplugged } from '#controllers/vmi/hotplugged-volumes.ts';
+import { describeHeldClaim, type HeldClaim } from '#controllers/vmi/claim-holders.ts';
 import { checkClaim } from '#controllers/vmi/missing-claims.ts';
 import { hotpluggableVolumes } from '#controllers/shared/launcher/needed-volumes.ts';
 import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
@@ -15,7 +17,7 @@ import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 
 type VolumeStatus = NonNullable<VmiStatus['volumeStatus']>[number];
 type HotplugEntry = NonNullable<VmiStatus['hotplug']>[number];
-type View = Pick<VmiWorld, 'vmi' | 'pod' | 'claims' | 'state'>;
+type View = Pick<VmiWorld, 'vmi' | 'pod' | 'claims' | 'heldClaims' | 'state'>;
 
 const DEVICE_PREFIX = 'disk-';
 
@@ -61,8 +63,10 @@ function infoOf({ claim: { metadata, spec, status } }: ClaimView): Pick<VolumeSt
   return { persistentVolumeClaimInfo: info };
 }
 
-function progress(volume: VmiVolume, entry: HotplugEntry | undefined, { vmi, claims }: View): Partial<VolumeStatus> {
+function progress(volume: VmiVolume, entry: HotplugEntry | undefined, view: View): Partial<VolumeStatus> {
+  const { vmi, claims } = view;
   const claimName = claimNameOf(volume) ?? '';
+  const held = view.heldClaims.find((one) => one.claimName === claimName);
   switch (entry?.phase) {
     case 'Ready': {
       const message = `Successfully attach hotplugged volume ${volume.name} to VM`;
@@ -71,12 +75,19 @@ function progress(volume: VmiVolume, entry: HotplugEntry | undefined, { vmi, cla
     case 'Unplugging':
       return detachingProgress(entry);
     case 'Failed':
+      if (held !== undefined) return heldProgress(volume, held);
       return { phase: 'Pending', reason: 'PlugFailed', ...messageOf(entry) };
     default: {
       const missing = checkClaim(`${vmi.metadata.namespace}/${claimName}`, claims.get(claimName));
+      if (missing === undefined && held !== undefined) return heldProgress(volume, held);
       return { phase: 'Pending', ...(missing ?? { reason: 'VolumePending', ...messageOf(entry) }) };
     }
   }
+}
+
+function heldProgress({ name }: VmiVolume, held: HeldClaim): Partial<VolumeStatus> {
+  const message = `Cannot plug in volume "${name}": ${describeHeldClaim(held)}`;
+  return { phase: 'Pending', reason: CLAIM_IN_USE, message };
 }
 
 /**

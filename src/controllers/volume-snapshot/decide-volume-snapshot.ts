@@ -33,6 +33,7 @@ import {
   VOLUME_SNAPSHOTS,
   type VolumeSnapshotContent,
 } from '#kube/volume-snapshot-kinds.ts';
+import { USE_RECHECK_MS } from '#runtime/live-use.ts';
 import { EMPTY_PLAN, type Change, type Plan } from '#runtime/plan.ts';
 
 const OWN_FINALIZERS: ReadonlySet<string> = new Set([BOUND_SNAPSHOT_FINALIZER, SOURCE_SNAPSHOT_FINALIZER]);
@@ -119,7 +120,8 @@ function bindContent({ metadata }: Stored<VolumeSnapshotContent>, uid: string): 
 function remove({ snapshot, content, isClaimed, isCopied }: VolumeSnapshotWorld): Plan {
   const { finalizers = [], resourceVersion } = snapshot.metadata;
   // The provisioner refuses claims that were created after the deletion, so they do not delay it.
-  if (isCopied || (isClaimed && finalizers.includes(SOURCE_SNAPSHOT_FINALIZER))) return EMPTY_PLAN;
+  if (isCopied || (isClaimed && finalizers.includes(SOURCE_SNAPSHOT_FINALIZER)))
+    return { changes: [], requeueAfterMs: USE_RECHECK_MS };
   if (content !== undefined && refersTo(content, snapshot) && content.spec.deletionPolicy === 'Delete') {
     const { name, uid, deletionTimestamp } = content.metadata;
     if (deletionTimestamp !== undefined) return EMPTY_PLAN;

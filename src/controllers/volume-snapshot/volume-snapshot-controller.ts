@@ -10,6 +10,7 @@ import { claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import { consumedClaimKeys, consumerNode, indexConsumers } from '#controllers/shared/local-storage/consumers.ts';
 import { canCopy, firstCopier, indexCopiers } from '#controllers/shared/local-storage/copy-node.ts';
+import { createNodeCheck } from '#controllers/shared/local-storage/node-check.ts';
 import { volumeSnapshotKeysOf, sourceSnapshotKeys } from '#controllers/shared/local-storage/snapshot-source.ts';
 import {
   awaitedNode,
@@ -80,7 +81,7 @@ function defineVolumeSnapshots({
   indexConsumers(pods);
   indexCopiers(nodes);
   const readLive = createLiveReader(client);
-  const use = new SnapshotUse(claims, volumes, contents);
+  const use = new SnapshotUse(claims, volumes, contents, client);
   const keysOfClaim = (claimKey: string) => snapshots.byIndex(UNBOUND_BY_CLAIM, claimKey).map(objectKey);
 
   /** Reads a content that should exist live: the cache of contents may be behind that of VolumeSnapshots. */
@@ -131,7 +132,7 @@ function defineVolumeSnapshots({
         defaultClasses: named === undefined ? classes.list().filter(isOurDefault) : [],
         ...(content === undefined ? observeSource(snapshot) : {}),
         isClaimed: use.isClaimed(key),
-        isCopied: use.isCopied(key, content),
+        isCopied: await use.isCopied(snapshot, content, { signal }),
         now: timestamp(clock.now()),
       };
     },
@@ -149,6 +150,7 @@ function defineContents({ client, informer }: ControllerParts): ControllerDefini
   indexConsumers(pods);
   indexCopiers(nodes);
   const readLive = createLiveReader(client);
+  const isPresent = createNodeCheck(nodes, client);
   contents.addIndex(AWAITED, (content) => (waitsForNode(content) ? [AWAITED] : []));
   contents.addIndex(AWAITED_BY_VOLUME, (content) =>
     waitsForNode(content) ? [content.spec.source.volumeHandle ?? ''] : [],
@@ -201,7 +203,7 @@ function defineContents({ client, informer }: ControllerParts): ControllerDefini
       // Our volumes are named like their handle.
       const volume = volumes.get(content.spec.source.volumeHandle ?? '');
       const node = awaitedNode(content);
-      const nodeExists = node !== undefined && nodes.get(node) !== undefined;
+      const nodeExists = node !== undefined && (await isPresent(node, { signal }));
       return {
         content,
         snapshotExists: await snapshotExists(content, signal),

@@ -6,7 +6,7 @@ import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import type { Aggregation } from '#engine/aggregation/aggregation.ts';
 import { auditRecord, type AuditSink, type RequestTrail } from '#engine/audit/audit-record.ts';
 import { isAudited } from '#engine/audit/audited-requests.ts';
-import { authorizationError, type Attributes } from '#engine/auth/authorize.ts';
+import { authorizationError, type Attributes, type ResourceRequestAttributes } from '#engine/auth/authorize.ts';
 import { applyImpersonation } from '#engine/auth/impersonate.ts';
 import type { EngineParts, Handler, SubresourceHandlers, Subresources } from '#engine/handlers/call.ts';
 import { createObject } from '#engine/handlers/create.ts';
@@ -134,6 +134,7 @@ function serveResource(
     // A namespace is authorized within itself, so that its admins can read it.
     namespace: group === '' && plural === 'namespaces' ? route.name : namespace,
     name,
+    ...(listing && request.query.size > 0 ? selectorsOf(request.query) : {}),
   };
   authorize(parts, request, attributes, trail);
   const remote = parts.aggregation.find(group, version);
@@ -162,6 +163,10 @@ const NO_NOTES = new RequestNotes();
 /** Adds the noted warnings to the response, including refusals. */
 function withWarnings(response: ApiResponse, warnings: readonly string[] | undefined): ApiResponse {
   return warnings === undefined ? response : { ...response, warnings: [...(response.warnings ?? []), ...warnings] };
+}
+
+function selectorsOf(query: URLSearchParams): Pick<ResourceRequestAttributes, 'labelSelector' | 'fieldSelector'> {
+  return { labelSelector: query.get('labelSelector') ?? '', fieldSelector: query.get('fieldSelector') ?? '' };
 }
 
 const ONE_NAME = /^metadata\.name=([^,=!]+)$/;

@@ -115,6 +115,17 @@ export class LogStore implements Store {
     return { ...page, revision: atRevision };
   }
 
+  listLatest(collection: string, prefix: string): readonly Entry[] {
+    const { entries } = (this.#collections.get(collection) ?? EMPTY).list({ prefix });
+    const inFlight = this.#queue.inFlight(collection);
+    if (inFlight.size === 0) return entries;
+    const latest = entries.filter(({ id }) => !inFlight.has(id));
+    for (const { type, entry } of inFlight.values()) {
+      if (type === 'put' && entry.id.startsWith(prefix)) latest.push(entry);
+    }
+    return latest;
+  }
+
   count(collection: string): number {
     return this.#collections.get(collection)?.size ?? 0;
   }

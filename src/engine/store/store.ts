@@ -77,6 +77,8 @@ export interface Store {
   latest(collection: string, id: string): Entry | undefined;
   /** Lists entries in id order. Throws RevisionGoneError for a revision that was compacted. */
   list(collection: string, range?: ListRange): StoreListing;
+  /** Lists the latest versions, durable or in flight, of the ids that start with `prefix`, in no order. */
+  listLatest(collection: string, prefix: string): readonly Entry[];
   count(collection: string): number;
   /**
    * Resolves when the write is durable. Rejects with RevisionConflictError, StoreUnavailableError or

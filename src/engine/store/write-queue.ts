@@ -20,6 +20,8 @@ interface Pending extends LogRecord {
   reject(error: Error): void;
 }
 
+const NOTHING_IN_FLIGHT: ReadonlyMap<string, LogRecord> = new Map();
+
 export class WriteQueue {
   readonly #journal: Pick<Journal, 'append'>;
   readonly #limits: QueueLimits;
@@ -59,6 +61,11 @@ export class WriteQueue {
   /** Returns the write in flight for an id, if any. */
   latest(collection: string, id: string): LogRecord | undefined {
     return this.#latest.get(collection)?.get(id);
+  }
+
+  /** Returns the newest write in flight of each id of a collection. */
+  inFlight(collection: string): ReadonlyMap<string, LogRecord> {
+    return this.#latest.get(collection) ?? NOTHING_IN_FLIGHT;
   }
 
   /** The caller must have checked `full` and the expected revision. */

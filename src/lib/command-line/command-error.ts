@@ -8,6 +8,8 @@ export class CommandError extends Error {
 /** A command line that cannot be understood. Nothing was done. */
 export class UsageError extends CommandError {
   override name = 'UsageError';
+  /** The lines after the message: the usage of the command, and where its help is. Empty until the command is known. */
+  usage: readonly string[] = [];
 }
 
 /** Waits for the work. Its failure becomes a CommandError whose message begins with `prefix`. */

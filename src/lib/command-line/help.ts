@@ -29,7 +29,7 @@ export function commandHelp<Context>(path: string, command: Command<Context>, sh
     [summary],
     details === undefined ? [] : [details],
     commands.length === 0 ? [] : ['Available Commands:', commandRows(commands)],
-    ['Usage:', `  ${[path, usage, '[flags]'].filter((part) => part !== '').join(' ')}`],
+    ['Usage:', `  ${usageLine(path, usage)}`],
     ['Examples:', example],
     flagRows('Flags:', flags),
     flagRows('Global Flags:', shared),
@@ -38,6 +38,11 @@ export function commandHelp<Context>(path: string, command: Command<Context>, sh
     .filter((lines) => lines.length > 0)
     .map((lines) => lines.join('\n'))
     .join('\n\n')}\n`;
+}
+
+/** Returns how a command is called: `virtctl start (VM) [flags]`. */
+export function usageLine(path: string, usage: string): string {
+  return [path, usage, '[flags]'].filter((part) => part !== '').join(' ');
 }
 
 function flagRows(title: string, flags: FlagTable): string[] {

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Command, CommandEntry } from '#lib/command-line/command.ts';
 import { requiredFlag, switchFlag, textFlag } from '#lib/command-line/flag.ts';
-import { resolveCall } from '#lib/command-line/resolve-call.ts';
+import { renderError } from '#lib/command-line/render-error.ts';
+import { UsageError } from '#lib/command-line/command-error.ts';
+import { resolveCall, runCall } from '#lib/command-line/resolve-call.ts';
 
 const aCommand = (name: string, more: Partial<Command<unknown>> = {}): Command<unknown> => ({
   ...{ name, usage: '', summary: `Does ${name}.`, example: `  # Do it:\n  virtctl ${name}`, flags: {} },
@@ -149,3 +151,36 @@ const refused: Record<string, string> = {
 for (const [line, message] of Object.entries(refused)) {
   test(`refuses: ${line}`, () => assert.throws(() => resolve(line), { name: 'UsageError', message }));
 }
+
+const usages: Record<string, string> = {
+  'start a b': 'Usage: virtctl start [flags]\nTry: virtctl start --help',
+  'identity diff --nope': 'Usage: virtctl identity diff [flags]\nTry: virtctl identity diff --help',
+  'identity explode': 'Usage: virtctl identity COMMAND [flags]\nTry: virtctl identity --help',
+  'identity --now': 'Usage: virtctl identity COMMAND [flags]\nTry: virtctl identity --help',
+  strat: 'Usage: virtctl COMMAND [flags]\nTry: virtctl --help',
+  '--now': 'Usage: virtctl COMMAND [flags]\nTry: virtctl --help',
+};
+for (const [line, want] of Object.entries(usages)) {
+  test(`shows the usage after: ${line}`, () => {
+    assert.throws(
+      () => resolve(line),
+      (error) => renderError(error).split('\n').slice(1).join('\n') === want,
+    );
+    assert.throws(
+      () => resolve(line, 'kubectl virt'),
+      (error) => renderError(error).includes('\nUsage: kubectl virt'),
+    );
+  });
+}
+
+test('adds the usage to a command line that a command refuses when it runs', async () => {
+  const run = async () => {
+    throw new UsageError('--a needs --b');
+  };
+  const call = resolve('start db');
+  assert.ok('command' in call);
+  await assert.rejects(runCall({ ...call, command: { ...call.command, run } }, {}), (error) => {
+    assert.equal(renderError(error), 'error: --a needs --b\nUsage: virtctl start [flags]\nTry: virtctl start --help');
+    return true;
+  });
+});

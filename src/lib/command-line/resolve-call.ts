@@ -4,11 +4,12 @@ import {
   isCommand,
   shownEntries,
   type Command,
+  type CommandCall,
   type CommandEntry,
 } from '#lib/command-line/command.ts';
 import { UsageError } from '#lib/command-line/command-error.ts';
 import type { FlagTable, FlagValues } from '#lib/command-line/flag.ts';
-import { commandHelp, overview } from '#lib/command-line/help.ts';
+import { commandHelp, overview, usageLine } from '#lib/command-line/help.ts';
 import { asksForHelp, parseArgs, type EnvironmentVariables, type ParsedArgs } from '#lib/command-line/parse-args.ts';
 import { suggestion } from '#lib/text/nearest.ts';
 
@@ -33,6 +34,8 @@ type CommandLineCall<Context, Shared extends FlagTable> =
       readonly command: Command<Context>;
       readonly args: readonly string[];
       readonly flags: FlagValues<Shared> & Readonly<Record<string, unknown>>;
+      /** The words that call the command. */
+      readonly path: string;
     };
 
 /** `argv` are the words after the name of the program. Throws UsageError. */
@@ -44,6 +47,48 @@ export function resolveCall<Context, Shared extends FlagTable>(
   const found = findCommand(program, argv);
   if ('overview' in found) return { text: found.overview };
   const { command, path, rest } = found;
+  return withUsage(path, command, () => parseCall(program, { command, path, rest }, env));
+}
+
+/** Runs the command. A UsageError that it throws gets the usage of the command. */
+export async function runCall<Context>(
+  { command, args, flags, path }: ResolvedCall<Context>,
+  context: Context,
+): Promise<number | void> {
+  try {
+    return await command.run({ ...context, args, flags } as Context & CommandCall<never>);
+  } catch (error) {
+    throw addUsage(error, path, command);
+  }
+}
+
+interface ResolvedCall<Context> {
+  readonly command: Command<Context>;
+  readonly args: readonly string[];
+  readonly flags: object;
+  readonly path: string;
+}
+
+function withUsage<T>(path: string, command: Pick<Command<never>, 'usage'>, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    throw addUsage(error, path, command);
+  }
+}
+
+function addUsage(error: unknown, path: string, { usage }: Pick<Command<never>, 'usage'>): unknown {
+  if (error instanceof UsageError && error.usage.length === 0) {
+    error.usage = [`Usage: ${usageLine(path, usage)}`, `Try: ${path} --help`];
+  }
+  return error;
+}
+
+function parseCall<Context, Shared extends FlagTable>(
+  program: ProgramTable<Context, Shared>,
+  { command, path, rest }: FoundCommand<Context>,
+  env: EnvironmentVariables,
+): CommandLineCall<Context, Shared> {
   const parsed = parseOrHelp({ ...command.flags, ...program.shared }, rest, command, env);
   if (parsed === 'help' || parsed.flags['help'] === true) {
     const { name, calledAs = name } = program;
@@ -55,7 +100,7 @@ export function resolveCall<Context, Shared extends FlagTable>(
   if (missing.length > 0) {
     throw new UsageError(`required flag(s) ${missing.map((name) => JSON.stringify(name)).join(', ')} not set`);
   }
-  return { command, args, flags: flags as FlagValues<Shared> & typeof flags };
+  return { command, args, flags: flags as FlagValues<Shared> & typeof flags, path };
 }
 
 /** Parses the words of a command. A user who asks for help gets it even if another word is wrong. */
@@ -73,9 +118,13 @@ function parseOrHelp(
   }
 }
 
-type CommandMatch<Context> =
-  | { readonly command: Command<Context>; readonly path: string; readonly rest: readonly string[] }
-  | { readonly overview: string };
+interface FoundCommand<Context> {
+  readonly command: Command<Context>;
+  readonly path: string;
+  readonly rest: readonly string[];
+}
+
+type CommandMatch<Context> = FoundCommand<Context> | { readonly overview: string };
 
 /** Commands below the words that were read so far. */
 interface Level<Context> {
@@ -113,7 +162,7 @@ function findInLevel<Context>(
   if (entry === undefined && itself !== undefined) return { command: itself, path, rest: argv };
   if (word === undefined) {
     // Reports errors in flags without a command.
-    parseArgs(program.shared, argv);
+    withUsage(path, { usage: 'COMMAND' }, () => parseArgs(program.shared, argv));
     return { overview: overview(path, intro, entries) };
   }
   if (entry === undefined) throw unknownCommand(program, level, word);
@@ -133,7 +182,9 @@ function unknownCommand<Context>(
     shownEntries(entries).map((entry) => entry.name),
   );
   const hint = instead === undefined ? near || expected : `: ${instead}`;
-  return new UsageError(`unknown command ${JSON.stringify(word)} for ${JSON.stringify(path)}${hint}`);
+  const error = new UsageError(`unknown command ${JSON.stringify(word)} for ${JSON.stringify(path)}${hint}`);
+  addUsage(error, path, { usage: 'COMMAND' });
+  return error;
 }
 
 function levelOf<Context>(entry: CommandEntry<Context>, path: string): Level<Context> {

@@ -70,30 +70,43 @@ export class StatusOutput {
     this.#liveLine?.draw();
   };
 
-  begin(): Progress {
-    if (!isLiveTerminal(this.#stream, this.#options.env)) return new PlainLines(this.#stream, this.clock);
-    const line = new LiveLine(this.#stream, this.#options, () => (this.#liveLine = undefined));
+  /** Begins progress. `interrupted` is a line that is printed if a signal ends the process meanwhile. */
+  begin({ interrupted }: { readonly interrupted?: string } = {}): Progress {
+    if (!isLiveTerminal(this.#stream, this.#options.env)) {
+      return new PlainLines(this.#stream, this.#options, interrupted);
+    }
+    const line = new LiveLine(this.#stream, this.#options, () => (this.#liveLine = undefined), interrupted);
     this.#liveLine = line;
     return line;
   }
 }
 
+const interruptedText = (line?: string) => (line === undefined ? '' : `${replaceControls(line)}\n`);
+
 class PlainLines implements Progress {
   readonly #stream: StatusStream;
   readonly #clock: Clock;
+  readonly #cancelInterrupt: (() => void) | undefined;
   #shown: string | undefined;
   #shownAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(stream: StatusStream, clock: Clock) {
+  constructor(stream: StatusStream, { clock, onInterrupt }: StatusOptions, interrupted?: string) {
     this.#stream = stream;
     this.#clock = clock;
+    if (interrupted !== undefined)
+      this.#cancelInterrupt = onInterrupt?.(() => stream.write(interruptedText(interrupted)));
   }
 
   show({ plain, isNewPhase = false }: ProgressText): void {
-    if (isNewPhase || this.#clock.elapsed() - this.#shownAtMs >= PLAIN_INTERVAL_MS) this.end(plain);
+    if (isNewPhase || this.#clock.elapsed() - this.#shownAtMs >= PLAIN_INTERVAL_MS) this.#print(plain);
   }
 
   end(line?: string): void {
+    this.#cancelInterrupt?.();
+    this.#print(line);
+  }
+
+  #print(line: string | undefined): void {
     if (line === undefined || line === this.#shown) return;
     this.#shown = line;
     this.#shownAtMs = this.#clock.elapsed();
@@ -109,11 +122,16 @@ class LiveLine implements Progress {
   #text: ProgressText | undefined;
   #drawnAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(stream: StatusStream, { clock, onInterrupt }: StatusOptions, ended: () => void) {
+  constructor(
+    stream: StatusStream,
+    { clock, onInterrupt }: StatusOptions,
+    ended: () => void,
+    interrupted: string | undefined,
+  ) {
     this.#stream = stream;
     this.#clock = clock;
     this.#ended = ended;
-    this.#cancelInterrupt = onInterrupt?.(() => this.#stream.write(`\n${SHOW_CURSOR}`));
+    this.#cancelInterrupt = onInterrupt?.(() => this.#stream.write(`\n${interruptedText(interrupted)}${SHOW_CURSOR}`));
     stream.write(HIDE_CURSOR);
     stream.on?.('resize', this.draw);
   }

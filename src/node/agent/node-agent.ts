@@ -126,6 +126,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     address: hostIp,
     port: endpoint?.port,
     hostname: endpoint?.hostname,
+    storage: await volumes.storageSize?.(),
     taints: options.taints ?? [],
   };
   const registration = register({ client, nodes, description, clock, log, signal });

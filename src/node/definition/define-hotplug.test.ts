@@ -99,10 +99,15 @@ const cases: Record<string, Case> = {
     plugs: { disks: [{ name: 'd', disk: { pciAddress: '0000:02:00.0' } }], interfaces: nics('b') },
     want: '0000:03:00.0',
   },
-  'uses the place of a recorded device that is gone if nothing else is free': {
-    has: { interfaces: nics('a', 'b', 'c', 'd') },
+  'uses the place of a device that is gone if nothing else is free, never that of one that is only unplugged': {
+    has: { interfaces: nics('a', 'b', 'c') },
     plugs: { interfaces: nics('x') },
-    known: { devices: [5, 6, 7, 8].map((bus) => nicRow(`gone${bus}`, `0000:0${bus}:00.0`)) },
+    known: {
+      devices: [
+        { ...nicRow('unplugged', '0000:04:00.0'), plugged: false },
+        ...[5, 6, 7, 8].map((bus) => ({ ...nicRow(`gone${bus}`, `0000:0${bus}:00.0`), gone: true as const })),
+      ],
+    },
     want: '0000:05:00.0',
   },
   'assigns a new place if the recorded one is occupied': {

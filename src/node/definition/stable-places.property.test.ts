@@ -28,6 +28,7 @@ const WEIGHTS = {
   changeMachine: 1,
   changeHardware: 3,
   restart: 6,
+  reimport: 1,
 } as const;
 type Operation = keyof typeof WEIGHTS;
 

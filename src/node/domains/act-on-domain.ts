@@ -1,7 +1,9 @@
 /** Carries out the actions of decide-domain.ts. Each action is one call and its bookkeeping; nothing is decided here. */
 import { MIGRATED_REASON } from '#api/names.ts';
+import { CLAIM_IN_USE } from '#api/storage/disk-use.ts';
 import { stateClaimIn } from '#api/storage/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { findCondition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
 import { actOnDevice } from '#node/domains/hotplug/act-on-device.ts';
@@ -9,8 +11,9 @@ import { actOnMigration } from '#node/domains/act-on-migration.ts';
 import type { HotplugState } from '#node/domains/hotplug/hotplug-devices.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
-import { startInstance } from '#node/domains/start-instance.ts';
+import { START_FAILED, startInstance } from '#node/domains/start-instance.ts';
 import type { DomainActionParts } from '#node/domains/domain-action-parts.ts';
+import { PAUSED_IO_ERROR } from '#node/domains/vmi-report.ts';
 import { writeVmiStatus } from '#node/domains/write-vmi-status.ts';
 import { progressToReport } from '#node/domains/decide-outgoing.ts';
 import { buildPodStatus, type PodView } from '#node/pods/pod-status.ts';
@@ -25,6 +28,12 @@ import { errorMessage } from '#lib/error-message.ts';
 type ActionResult = { readonly changed: true } | { readonly decideAgain?: true; readonly afterMs?: number };
 
 const CHANGED: ActionResult = { changed: true };
+
+/** KubeVirt's reason of the Event. */
+const IO_ERROR_EVENT = 'IOerror';
+
+/** Reasons of failed starts that are tried again and reported in an Event. Other waits are a part of a normal start. */
+const REPORTED_WAITS: ReadonlySet<string> = new Set([START_FAILED, CLAIM_IN_USE]);
 
 export async function actOnDomain(
   id: string,
@@ -108,7 +117,7 @@ async function start(id: string, world: DomainWorld, parts: DomainActionParts): 
   const outcome = await startInstance(vmi, { ...parts, capabilities, stateClaim, ...(token && { token }) }).catch(
     (error: unknown) => {
       // Volumes may have been prepared already; the noted attempt makes sure that they are released when the pod is deleted.
-      notes.recordWaiting(id, 'StartFailed', errorMessage(error), clock.elapsed());
+      notes.recordWaiting(id, START_FAILED, errorMessage(error), clock.elapsed());
       throw error;
     },
   );
@@ -120,7 +129,7 @@ async function start(id: string, world: DomainWorld, parts: DomainActionParts): 
       return recordEvent(world, parts, 'Started', 'VirtualMachineInstance started.');
     case 'waiting':
       notes.recordWaiting(id, outcome.reason, outcome.message, clock.elapsed());
-      if (outcome.reason === 'StartFailed') recordWarning(vmi, parts, outcome);
+      if (REPORTED_WAITS.has(outcome.reason)) recordWarning(vmi, parts, outcome);
       return;
     default:
       notes.recordFailure(id, outcome.reason, outcome.message);
@@ -167,8 +176,24 @@ async function reportVmi(
   const progress = progressToReport(world);
   const facts = { domain, inspection, reading, hotplug, agent, progress, node, nowMs: clock.now() };
   const written = await writeVmiStatus(vmi, facts, parts);
-  if (written !== undefined) ownVmis.record(written);
+  if (written !== undefined) {
+    ownVmis.record(written);
+    recordIoError(vmi, written, parts);
+  }
   hotplugNotes.forgetCleared(id);
+}
+
+/** Records an Event if the status newly reports that an error of a disk has paused the guest. */
+function recordIoError(
+  before: Stored<VirtualMachineInstance>,
+  { status }: VirtualMachineInstance,
+  parts: DomainActionParts,
+): void {
+  const paused = findCondition(status?.conditions, 'Paused');
+  if (paused?.reason !== PAUSED_IO_ERROR) return;
+  const { message = '' } = paused;
+  if (findCondition(before.status?.conditions, 'Paused')?.message === message) return;
+  recordWarning(before, parts, { reason: IO_ERROR_EVENT, message });
 }
 
 function recordEvent(

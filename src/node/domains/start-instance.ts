@@ -10,6 +10,7 @@ import type { Reader } from '#client/client.ts';
 import { getIfExists } from '#client/get-if-exists.ts';
 import type { Stored } from '#kube/meta.ts';
 import { readKnownDevices, NOTHING_KNOWN, type KnownDevices } from '#api/devices/known-devices.ts';
+import { describeDiskProblem, findHolder } from '#node/domains/describe-disk-problem.ts';
 import { createDomain } from '#node/guests/create-domain.ts';
 import type { GuestKernel } from '#node/guests/node-facts.ts';
 import { hasEndedIn, volumeLookups } from '#node/guests/volume-lookups.ts';
@@ -22,6 +23,9 @@ import type {
   VolumeLookups,
   Volumes,
 } from '#node/volumes/volumes-port.ts';
+
+/** The reason if the hypervisor cannot start the guest. */
+export const START_FAILED = 'StartFailed';
 
 export interface StartParts {
   readonly client: Reader;
@@ -72,8 +76,11 @@ export async function startInstance(vmi: Stored<VirtualMachineInstance>, parts: 
     return { is: 'failed', reason: 'InvalidDefinition', message };
   }
   if (created.is === 'failed') {
-    const { permanent, message } = created;
-    return { is: permanent ? 'failed' : 'waiting', reason: 'StartFailed', message };
+    const is = created.permanent ? 'failed' : 'waiting';
+    const { disk, message } = created;
+    if (disk === undefined) return { is, reason: START_FAILED, message };
+    const path = prepared.volumes.get(disk.deviceId.replace(/^disk-/, ''))?.source.path;
+    return { is, ...describeDiskProblem(disk, vmi, 'start', findHolder(path, vmi.metadata.uid, hypervisor)) };
   }
   return {
     is: 'started',

@@ -5,7 +5,7 @@ import { timestamp } from '#lib/clock.ts';
 import type { NodeFacts } from '#node/guests/node-facts.ts';
 import { isReported, reportedStatus, type GuestFacts } from '#node/domains/vmi-report.ts';
 import type { HotplugState } from '#node/domains/hotplug/hotplug-devices.ts';
-import type { DomainInfo, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo, DomainState, FailedDisk } from '#node/hypervisor/hypervisor.ts';
 import type { Capabilities } from '#node/hardware/capabilities.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 
@@ -154,5 +154,46 @@ test('a guest with a disk error is not reported as paused by the user', () => {
   const domain = aDomain({ state: 'paused', why: 'ioError' });
   const paused = reportedStatus(aVmi(), { ...facts, domain }).conditions?.find(({ type }) => type === 'Paused');
   assert.deepEqual([paused?.status, paused?.reason], ['True', 'PausedIOError']);
-  assert.match(paused?.message ?? '', /could not read or write a disk of the guest, .* run virtctl unpause$/);
+  assert.match(paused?.message ?? '', /could not read or write a disk of the guest, .* run "virtctl unpause vmi db"$/);
 });
+
+const ERROR = 'VMI was paused, low-level IO error detected:';
+const rootClaim = 'volume "root" (PersistentVolumeClaim "db-root")';
+const errors: Record<string, { failedDisks: FailedDisk[]; owner?: boolean; want: string }> = {
+  'a full disk': {
+    failedDisks: [{ deviceId: 'disk-root', cause: 'noSpace' }],
+    want: `${rootClaim}: no space left on the storage of n1; free space there, then run "virtctl unpause vmi db"`,
+  },
+  'a full disk of a VM': {
+    failedDisks: [{ deviceId: 'disk-root', cause: 'noSpace' }],
+    owner: true,
+    want: `${rootClaim}: no space left on the storage of n1; free space there, then run "virtctl unpause vm database"`,
+  },
+  'disks with different errors': {
+    failedDisks: [
+      { deviceId: 'disk-root', cause: 'noSpace' },
+      { deviceId: 'disk-scratch', cause: 'failed' },
+    ],
+    want: `${rootClaim}: no space left on the storage of n1, volume "scratch": n1 could not read or write it; repair the storage, then run "virtctl unpause vmi db"`,
+  },
+};
+for (const [name, { failedDisks, owner = false, want }] of Object.entries(errors)) {
+  test(`the report of a paused guest names the disk and the cause: ${name}`, () => {
+    const plain = aVmi();
+    const volumes = [{ name: 'root', persistentVolumeClaim: { claimName: 'db-root' } }];
+    const controller = {
+      apiVersion: 'kubevirt.io/v1',
+      kind: 'VirtualMachine',
+      name: 'database',
+      uid: 'u',
+      controller: true,
+    };
+    const metadata = { ...plain.metadata, ...(owner && { ownerReferences: [controller] }) };
+    const domain = aDomain({ state: 'paused', why: 'ioError', failedDisks });
+    const { conditions } = reportedStatus(
+      { ...plain, metadata, spec: { ...plain.spec, volumes } },
+      { ...facts, domain },
+    );
+    assert.equal(conditions?.find(({ type }) => type === 'Paused')?.message, `${ERROR} ${want}`);
+  });
+}

@@ -8,6 +8,7 @@ import type { AGENT_FIELDS, AgentCondition, VmiStatus } from '#api/virtual-machi
 import { setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { timestamp } from '#lib/clock.ts';
+import { describeIoError } from '#node/domains/describe-io-error.ts';
 import type { HotplugState } from '#node/domains/hotplug/hotplug-devices.ts';
 import type { DomainDeviceReading } from '#node/guests/device-readings.ts';
 import type { NodeFacts } from '#node/guests/node-facts.ts';
@@ -15,6 +16,9 @@ import { mergeInterfaces } from '#node/guest-agent/agent-answers.ts';
 import type { GuestAgentReport } from '#node/guest-agent/agent-reader.ts';
 import type { DomainInfo, DomainInspection, DomainState } from '#node/hypervisor/hypervisor.ts';
 import type { Capabilities } from '#node/hardware/capabilities.ts';
+
+/** The reason of the condition Paused if an error of a disk has paused the guest. */
+export const PAUSED_IO_ERROR = 'PausedIOError';
 
 export interface GuestFacts {
   readonly domain: DomainInfo;
@@ -35,7 +39,7 @@ export interface GuestFacts {
 /** Returns the whole status of the instance, with the agent's part up to date. */
 export function reportedStatus(vmi: VirtualMachineInstance, facts: GuestFacts): VmiStatus {
   const old = vmi.status ?? {};
-  const conditions = agentConditions(old.conditions, facts);
+  const conditions = agentConditions(vmi, facts);
   return { ...old, ...agentFields(vmi, facts), conditions: [...conditions] };
 }
 
@@ -115,14 +119,15 @@ function hotplugField(old: VmiStatus | undefined, { hotplug, nowMs }: GuestFacts
 
 type NextAgentCondition = NextCondition & { readonly type: AgentCondition };
 
-function agentConditions(old: readonly Condition[] | undefined, facts: GuestFacts): readonly Condition[] {
+function agentConditions(vmi: VirtualMachineInstance, facts: GuestFacts): readonly Condition[] {
+  const old: readonly Condition[] | undefined = vmi.status?.conditions;
   const { domain, node, hotplug } = facts;
   const { current } = domain;
   const now = timestamp(facts.nowMs);
   const present: NextAgentCondition[] = [];
   const obsolete = new Set<AgentCondition>();
   const isAway = isElsewhere(current);
-  if (current.state === 'paused' && !isAway) present.push(pausedCondition(current, node.name));
+  if (current.state === 'paused' && !isAway) present.push(pausedCondition(current, vmi, node.name));
   else if (!isAway) obsolete.add('Paused');
   const pending = hotplug === undefined ? undefined : changePending(hotplug);
   if (pending !== undefined) present.push(pending);
@@ -142,16 +147,16 @@ function isElsewhere(current: DomainState): boolean {
 }
 
 /** Returns the Paused condition, with KubeVirt's reasons. The messages begin as KubeVirt's. */
-function pausedCondition({ why }: Extract<DomainState, { state: 'paused' }>, node: string): NextAgentCondition {
+function pausedCondition(
+  { why, failedDisks }: Extract<DomainState, { state: 'paused' }>,
+  vmi: VirtualMachineInstance,
+  node: string,
+): NextAgentCondition {
   const [reason, message] =
     why === 'ioError'
-      ? ['PausedIOError', `VMI was paused, low-level IO error detected: ${describeIoError(node)}`]
+      ? [PAUSED_IO_ERROR, `VMI was paused, low-level IO error detected: ${describeIoError(failedDisks, vmi, node)}`]
       : ['PausedByUser', 'VMI was paused by user'];
-  return { type: 'Paused', status: 'True', reason, message };
-}
-
-function describeIoError(node: string): string {
-  return `${node} could not read or write a disk of the guest, usually because its storage is full; free space or repair the storage, then run virtctl unpause`;
+  return { type: 'Paused', status: 'True', reason, message: message.slice(0, MAX_MESSAGE_LENGTH) };
 }
 
 /** Returns a condition if the guest or a volume delays a hotplug change. A change that proceeds needs no condition. */

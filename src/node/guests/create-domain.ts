@@ -5,7 +5,7 @@
 import type { FieldError } from '#kube/field-error.ts';
 import { defineDomain, type DefineInput } from '#node/definition/define-domain.ts';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
-import { HypervisorError, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import { HypervisorError, type DiskProblem, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
 interface CreateDomainOptions {
   readonly paused?: boolean;
@@ -20,7 +20,13 @@ type CreateOutcome =
   | { readonly is: 'created'; readonly omittedDevices: readonly string[]; readonly omittedFeatures: readonly string[] }
   /** The definition is invalid. */
   | { readonly is: 'refused'; readonly problems: readonly FieldError[] }
-  | { readonly is: 'failed'; readonly permanent: boolean; readonly message: string };
+  | {
+      readonly is: 'failed';
+      readonly permanent: boolean;
+      readonly message: string;
+      /** Set if a disk could not be opened. */
+      readonly disk?: DiskProblem | undefined;
+    };
 
 export async function createDomain(
   input: DefineInput,
@@ -36,7 +42,8 @@ export async function createDomain(
     await hypervisor.create(definition, { paused, signal });
   } catch (error) {
     if (!(error instanceof HypervisorError)) throw error;
-    return { is: 'failed', permanent: error.permanent, message: error.message };
+    const { permanent, message, disk } = error;
+    return { is: 'failed', permanent, message, disk };
   }
   return { is: 'created', omittedDevices: defined.notes, omittedFeatures: defined.omitted };
 }

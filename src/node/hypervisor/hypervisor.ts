@@ -27,7 +27,12 @@ export type DomainState =
    * `ioError`: paused by the hypervisor because a disk could not be written, for example without free space; resume
    * retries. `migration`: paused for the switchover of a migration, or because the guest runs on the target now.
    */
-  | { readonly state: 'paused'; readonly why?: 'ioError' | 'migration' }
+  | {
+      readonly state: 'paused';
+      readonly why?: 'ioError' | 'migration';
+      /** With `ioError`: the disks with errors, if they are known. */
+      readonly failedDisks?: readonly FailedDisk[];
+    }
   /** The guest still runs on the source node (migration.ts). */
   | { readonly state: 'incoming' }
   | {
@@ -35,6 +40,12 @@ export type DomainState =
       readonly how: 'shutdown' | 'destroyed' | 'crashed' | 'migrated';
       readonly message?: string;
     };
+
+/** A disk that could not be read or written while the guest ran. `noSpace`: the storage of its medium is full. */
+export interface FailedDisk {
+  readonly deviceId: string;
+  readonly cause: 'noSpace' | 'failed';
+}
 
 export interface DomainInfo {
   readonly id: string;
@@ -81,15 +92,27 @@ export interface DomainInspection {
   readonly unplugging: readonly string[];
 }
 
+/** Why a disk of a guest could not be opened. */
+export interface DiskProblem {
+  readonly deviceId: string;
+  /** `inUse`: another process has the medium open. `damaged`: the medium is not an image that can be read. */
+  readonly is: 'inUse' | 'damaged';
+  /** The reason in the words of the hypervisor. */
+  readonly detail: string;
+}
+
 /** A failure of the hypervisor; worth a retry unless `permanent`. */
 export class HypervisorError extends Error {
   override readonly name = 'HypervisorError';
   /** A retry with the same definition would fail in the same way. */
   readonly permanent: boolean;
+  /** Set if a disk of the guest could not be opened. */
+  readonly disk: DiskProblem | undefined;
 
-  constructor(message: string, options: { cause?: unknown; permanent?: boolean } = {}) {
+  constructor(message: string, options: { cause?: unknown; permanent?: boolean; disk?: DiskProblem | undefined } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.permanent = options.permanent ?? false;
+    this.disk = options.disk;
   }
 }
 

@@ -102,8 +102,12 @@ function claimKeyOf(volume: PersistentVolume): string {
 }
 
 async function reconcile(name: string, parts: StorageParts): Promise<WorkResult> {
-  const { persistentVolumes, volumes, node } = parts;
-  const volume = persistentVolumes.get(name);
+  const { client, persistentVolumes, volumes, node, signal } = parts;
+  const cached = persistentVolumes.get(name);
+  if (cached === undefined) return {};
+  // Removed data cannot be brought back, so the volume is read from the API before: its policy may be Retain by now.
+  const removesData = decideNodeVolume(cached, node).some((action) => action.do === 'removeData');
+  const volume = removesData ? await getIfExists(client, PERSISTENT_VOLUMES, { name }, { signal }) : cached;
   if (volume === undefined) return {};
   for (const action of decideNodeVolume(volume, node)) {
     if (action.do === 'removeLeftover') return await removeLeftover(name, parts);

@@ -41,7 +41,7 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     // Owners of pods and of persistent state, with blockOwnerDeletion.
     vmRule(['update'], 'virtualmachines/finalizers', 'virtualmachineinstances/finalizers'),
     policyRule([...READ_VERBS, 'create', 'delete'], CORE, 'pods'),
-    policyRule(READ_VERBS, CORE, 'nodes', 'persistentvolumes'),
+    policyRule(READ_VERBS, CORE, 'nodes', 'persistentvolumes', 'resourcequotas'),
     // Holds hotplugged claims, which no pod uses, with a finalizer, and selects the node of their volume. Creates the claims
     // of persistent state.
     policyRule([...READ_VERBS, 'create', 'patch'], CORE, 'persistentvolumeclaims'),
@@ -62,7 +62,7 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     policyRule([...READ_VERBS, 'create', 'patch', 'delete'], CORE, 'pods', 'persistentvolumeclaims'),
     // Writes the nodes of their data.
     policyRule([...READ_VERBS, 'patch'], CORE, 'persistentvolumes'),
-    policyRule(READ_VERBS, CORE, 'nodes'),
+    policyRule(READ_VERBS, CORE, 'nodes', 'resourcequotas'),
   ],
   'storage-controller': [
     RECORD_EVENTS_RULE,

@@ -11,7 +11,11 @@ import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE, VMI_NAME_LABEL } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { VIRTUAL_MACHINE_RESTORES, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
+import {
+  isRestoreFinished,
+  VIRTUAL_MACHINE_RESTORES,
+  type VirtualMachineRestore,
+} from '#api/virtual-machine-restore/kind.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
@@ -26,7 +30,7 @@ import { isFinalPhase, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { getIfExists } from '#client/get-if-exists.ts';
 import { listAll } from '#client/paged-list.ts';
-import { PERSISTENT_VOLUME_CLAIMS, PODS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import { NODES, PERSISTENT_VOLUME_CLAIMS, PODS, type Node, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import { labelValueErrors } from '#kube/names.ts';
 
@@ -36,6 +40,7 @@ export interface WebhookCaches {
   readonly vms: Informer<VirtualMachine>;
   readonly restores: Informer<VirtualMachineRestore>;
   readonly claims: Informer<PersistentVolumeClaim>;
+  readonly nodes: Informer<Node>;
 }
 
 /** Creates the caches. Must be called after our kinds are served. */
@@ -52,7 +57,7 @@ export function createWebhookCaches(informer: SharedInformers['of']): WebhookCac
   vms.addIndex(BY_MAC_ADDRESS, macAddressesOf);
   vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
   restores.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore);
-  return { kubevirts, vms, restores, claims: informer(PERSISTENT_VOLUME_CLAIMS) };
+  return { kubevirts, vms, restores, claims: informer(PERSISTENT_VOLUME_CLAIMS), nodes: informer(NODES) };
 }
 
 /** Returns the VMs with the claim as a disk, and the VM that controls it. */
@@ -92,10 +97,8 @@ export function createWebhook({ client, caches, clock }: WebhookOptions): Webhoo
         namespace: metadata.namespace ?? '',
         name: metadata.name,
       })),
-    restoresOf: (namespace, name) =>
-      (caches.now?.restores.byIndex(UNFINISHED_BY_VM, keyOf({ namespace, name })) ?? []).map(
-        ({ metadata }) => metadata,
-      ),
+    restoresOf: createRestoreLookup(client, () => caches.now?.restores),
+    nodes: () => caches.now?.nodes.list() ?? [],
     vmsOfClaim: (claim) => (caches.now === undefined ? [] : findVmsOfClaim(caches.now.vms, claim)),
     claimsOfVm: ({ metadata: { namespace }, spec }) =>
       claimNamesOf(spec.template.spec ?? {}).flatMap(
@@ -108,6 +111,23 @@ export function createWebhook({ client, caches, clock }: WebhookOptions): Webhoo
   const markForEvacuation = createEvacuationMarker(client);
   const parts = { lookup, markForEvacuation, newUuid: newUid, now: () => timestamp(clock.now()) };
   return { review: (path, review) => reviewAdmission(path, review, parts) };
+}
+
+/**
+ * Returns the lookup of unfinished restores: from the cache, but a restore counts only if the API confirms that it is
+ * unfinished. `restores` needs the index UNFINISHED_BY_VM.
+ */
+export function createRestoreLookup(
+  client: Pick<Client, 'get'>,
+  restores: () => Pick<Informer<VirtualMachineRestore>, 'byIndex'> | undefined,
+): AdmissionLookup['restoresOf'] {
+  return async (namespace, vmName) => {
+    const cached = restores()?.byIndex(UNFINISHED_BY_VM, keyOf({ namespace, name: vmName })) ?? [];
+    const live = await Promise.all(
+      cached.map(({ metadata: { name } }) => getIfExists(client, VIRTUAL_MACHINE_RESTORES, { namespace, name })),
+    );
+    return live.flatMap((restore) => (restore === undefined || isRestoreFinished(restore) ? [] : [restore.metadata]));
+  };
 }
 
 type MigrationLookup = Pick<AdmissionLookup, 'pod' | 'instance' | 'activeMigrationsOf'>;

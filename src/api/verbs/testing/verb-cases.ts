@@ -32,15 +32,25 @@ export function aVm(spec: Partial<VirtualMachine['spec']>, status?: VmStatus): S
   };
 }
 
+interface VmiOptions {
+  readonly spec?: Partial<VmiSpec>;
+  readonly paused?: boolean;
+  readonly migration?: MigrationState;
+  readonly isDeleting?: boolean;
+}
+
 export function aVmi(
   phase: VmiPhase | undefined,
-  { spec, paused = false, migration }: { spec?: Partial<VmiSpec>; paused?: boolean; migration?: MigrationState } = {},
+  { spec, paused = false, migration, isDeleting = false }: VmiOptions = {},
 ): Stored<VirtualMachineInstance> {
   const conditions = paused ? [{ type: 'Paused', status: 'True' as const }] : [];
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',
-    metadata: { ...metadata, uid: 'vmi-uid', ownerReferences: [VM_REFERENCE] },
+    metadata: {
+      ...{ ...metadata, uid: 'vmi-uid', ownerReferences: [VM_REFERENCE] },
+      ...(isDeleting && { deletionTimestamp: '2026-01-01T00:01:00Z' }),
+    },
     spec: { domain: {}, ...spec },
     status: {
       ...(phase === undefined ? {} : { phase }),

@@ -2,6 +2,7 @@
 import { PLAIN_STREAM_PROTOCOL } from '#api/names.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { defineCommand, type Terminal } from '#cli/command.ts';
+import { parseInstanceTarget } from '#cli/commands/access/target.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import { integerFlag } from '#lib/command-line/flag.ts';
 import { sleepAlive } from '#lib/keep-alive.ts';
@@ -32,9 +33,11 @@ export const console = defineCommand({
     ),
   },
   args: 1,
-  async run({ args: [name = ''], flags, connect, report, terminal, clock }) {
+  async run({ args: [target = ''], flags, connect, report, terminal, clock }) {
+    const { name, namespace } = parseInstanceTarget(target);
     const api = await connect();
-    const stream = await connectWhenReady(api, name, clock, flags.timeout * 60_000);
+    const path = verbPath('virtualmachineinstances', namespace ?? api.namespace, name, 'console');
+    const stream = await connectWhenReady(api, { path, name }, clock, flags.timeout * 60_000);
     report(`Successfully connected to ${name} console. Press Ctrl+] or Ctrl+5 to exit console.`);
     await attach(stream, terminal);
   },
@@ -43,19 +46,22 @@ export const console = defineCommand({
 /** Connects to the console. Retries while the server answers 400, which means that the guest does not run yet. */
 async function connectWhenReady(
   api: ApiConnection,
-  name: string,
+  { path, name }: { readonly path: string; readonly name: string },
   clock: Clock,
   timeoutMs: number,
 ): Promise<WebSocketStream> {
-  const path = verbPath('virtualmachineinstances', api.namespace, name, 'console');
   const until = clock.now() + timeoutMs;
   for (;;) {
     try {
       return await api.openWebSocket(path, [PLAIN_STREAM_PROTOCOL]);
     } catch (error) {
-      if (!isApiError(error, 'BadRequest')) throw error;
+      if (!isApiError(error, 'BadRequest')) {
+        throw new CommandError(`Cannot connect to the console of VMI ${name}: ${errorMessage(error)}`, {
+          cause: error,
+        });
+      }
       if (clock.now() + RETRY_MS > until) {
-        const why = `Timeout trying to connect to the virtual machine instance: ${error.message}`;
+        const why = `Cannot connect to the console of VMI ${name} in time: ${error.message}`;
         throw new CommandError(why, { cause: error });
       }
     }

@@ -4,6 +4,7 @@ import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { socketStreams, joinStreams } from '#cli/commands/access/join-streams.ts';
 import type { ForwardedPort } from '#cli/commands/access/ports.ts';
 import { explainFailure } from '#lib/command-line/command-error.ts';
+import { renderError } from '#lib/command-line/render-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 
@@ -32,13 +33,11 @@ export async function forwardTcp({ address, port, open, report }: ForwardOptions
     socket.on('error', () => {});
     socket.once('close', () => sockets.delete(socket));
     void forwardConnection(socket, open).catch((error: unknown) => {
-      report(`error handling connection for ${port.local}: ${errorMessage(error)}`);
+      report(connectionError(port, error));
     });
   });
   server.maxConnections = MAX_CONNECTIONS;
-  server.on('drop', () =>
-    report(`error handling connection for ${port.local}: there are already ${MAX_CONNECTIONS} connections`),
-  );
+  server.on('drop', () => report(connectionError(port, new Error(`there are already ${MAX_CONNECTIONS} connections`))));
   server.listen(port.local, address);
   await explainFailure(`Cannot listen on ${address}:${port.local}: `, once(server, 'listening'));
   return {
@@ -48,6 +47,11 @@ export async function forwardTcp({ address, port, open, report }: ForwardOptions
       for (const socket of sockets) socket.destroy();
     },
   };
+}
+
+/** Returns the text about one connection that cannot be forwarded. */
+export function connectionError({ local }: ForwardedPort, error: unknown): string {
+  return renderError(error, `Cannot forward a connection to port ${local}: ${errorMessage(error)}`);
 }
 
 async function forwardConnection(socket: Socket, open: () => Promise<WebSocketStream>): Promise<void> {

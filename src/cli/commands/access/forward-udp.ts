@@ -1,9 +1,8 @@
 /** Listens on a local UDP port. Each sender gets its own stream to the guest, in which a message is a datagram. */
 import { createSocket, type RemoteInfo } from 'node:dgram';
 import { once } from 'node:events';
-import type { ForwardOptions, Forwarding } from '#cli/commands/access/forward-tcp.ts';
+import { connectionError, type ForwardOptions, type Forwarding } from '#cli/commands/access/forward-tcp.ts';
 import { explainFailure } from '#lib/command-line/command-error.ts';
-import { errorMessage } from '#lib/error-message.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { WebSocketStream } from '#lib/websocket/websocket.ts';
 import { isIPv6 } from 'node:net';
@@ -38,14 +37,14 @@ export async function forwardUdp(options: ForwardOptions & { readonly clock: Clo
       const stream = await options.open();
       if (senders.get(key) !== sender) return void stream.destroy();
       sender.stream = stream;
-      stream.on('error', (error) => report(`error handling connection for ${port.local}: ${error.message}`));
+      stream.on('error', (error) => report(connectionError(port, error)));
       stream.once('close', () => removeSender(key));
       stream.on('data', (datagram: Buffer) => socket.send(datagram, from, host));
       for (const datagram of sender.waiting.splice(0)) stream.write(datagram);
     };
     connectSender().catch((error: unknown) => {
       removeSender(key);
-      report(`error handling connection for ${port.local}: ${errorMessage(error)}`);
+      report(connectionError(port, error));
     });
     return sender;
   };
@@ -62,7 +61,7 @@ export async function forwardUdp(options: ForwardOptions & { readonly clock: Clo
   });
   socket.bind(port.local, address);
   await explainFailure(`Cannot listen on ${address}:${port.local}: `, once(socket, 'listening'));
-  socket.on('error', (error) => report(`error handling connection for ${port.local}: ${error.message}`));
+  socket.on('error', (error) => report(connectionError(port, error)));
   return {
     port: socket.address().port,
     close() {

@@ -3,20 +3,20 @@ import { forwardTcp, type Forwarding } from '#cli/commands/access/forward-tcp.ts
 import { forwardUdp } from '#cli/commands/access/forward-udp.ts';
 import { resolveGuest, openGuestPort } from '#cli/commands/access/guest-port.ts';
 import { joinStreams } from '#cli/commands/access/join-streams.ts';
-import { parsePort } from '#cli/commands/access/ports.ts';
+import { parsePort, type ForwardedPort } from '#cli/commands/access/ports.ts';
 import { parseTarget } from '#cli/commands/access/target.ts';
 import { defineCommand } from '#cli/command.ts';
-import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
+import { explainFailure, UsageError } from '#lib/command-line/command-error.ts';
 import { switchFlag, textFlag } from '#lib/command-line/flag.ts';
 
 const MAX_PORTS = 64;
 
 export const portForward = defineCommand({
   name: 'port-forward',
-  usage: 'type/name[/namespace] [protocol/]localPort[:targetPort]...',
+  usage: 'name|(vm|vmi)/name[/namespace] [protocol/]localPort[:targetPort]...',
   summary: 'Forward local ports to a virtualmachine or virtualmachineinstance.',
   details: [
-    'The type is one of vm, vmi, virtualmachine and virtualmachineinstance, or a plural of these. A target',
+    'The type is one of vm, vmi, virtualmachine and virtualmachineinstance, or a plural of these; vm by default. A target',
     'type/name.namespace means type/name/namespace. The protocol is tcp (default) or udp; localPort 0 picks a free port.',
     '',
     'Connections go through the API server and require access to the subresource portforward. They end when the guest is',
@@ -52,21 +52,20 @@ export const portForward = defineCommand({
     const address = flags.address ?? '127.0.0.1';
     const [first] = ports;
     if (flags.stdio && (ports.length !== 1 || first === undefined)) {
-      throw new CommandError('only one port supported when forwarding to stdout');
+      throw new UsageError('only one port supported when forwarding to stdout');
     }
     const api = await connect();
     const guest = resolveGuest(api, named);
+    const problem = `Cannot reach ${guest.kind}/${guest.name}/${guest.namespace}: `;
+    const openPort = (port: ForwardedPort) => explainFailure(problem, openGuestPort(api, guest, port));
     if (flags.stdio && first !== undefined) {
-      const stream = await openGuestPort(api, guest, first);
+      const stream = await openPort(first);
       return await joinStreams({ input: terminal.stdin, output: terminal.stdout }, stream);
     }
     const open: Forwarding[] = [];
     try {
       for (const port of ports) {
-        const { kind, name, namespace } = guest;
-        const reach = () =>
-          explainFailure(`can't access ${kind}/${name}/${namespace}: `, openGuestPort(api, guest, port));
-        const options = { address, port, open: reach, report };
+        const options = { address, port, open: () => openPort(port), report };
         const forwarding =
           port.protocol === 'udp' ? await forwardUdp({ ...options, clock }) : await forwardTcp(options);
         open.push(forwarding);

@@ -1,5 +1,5 @@
 /** Parses ports to forward: `[protocol/]local[:target]`, as in KubeVirt, or `local[:target]/protocol`. Pure. */
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { UsageError } from '#lib/command-line/command-error.ts';
 
 export interface ForwardedPort {
   /** 0 = a free port. */
@@ -10,7 +10,7 @@ export interface ForwardedPort {
 
 const MAX_PORT = 65_535;
 
-/** Throws CommandError. */
+/** Throws UsageError. */
 export function parsePort(text: string): ForwardedPort {
   const { protocol, numbers } = splitProtocol(text);
   const [local = '', remote = local, ...more] = numbers.split(':');
@@ -29,7 +29,7 @@ function splitProtocol(text: string): { readonly protocol: 'tcp' | 'udp'; readon
   const [before, after] = [text.slice(0, slash), text.slice(slash + 1)];
   // A port begins with a digit, a protocol never does.
   const [protocol, numbers] = /^\d/.test(before) ? [after, before] : [before, after];
-  if (protocol !== 'tcp' && protocol !== 'udp') throw new CommandError(`unknown protocol: ${protocol}`);
+  if (protocol !== 'tcp' && protocol !== 'udp') throw new UsageError(`unknown protocol: ${protocol}`);
   return { protocol, numbers };
 }
 
@@ -39,6 +39,6 @@ function parsePortNumber(text: string, digits: string, least: number): number {
   throw invalid(text, `${JSON.stringify(digits)} is not between ${least} and ${MAX_PORT}`);
 }
 
-function invalid(text: string, why: string): CommandError {
-  return new CommandError(`invalid port ${JSON.stringify(text)}: ${why}`);
+function invalid(text: string, why: string): UsageError {
+  return new UsageError(`invalid port ${JSON.stringify(text)}: ${why}`);
 }

@@ -18,11 +18,11 @@ const cases: Record<string, { words: [string, string]; want: ScpCopy | string }>
   },
   'refuses to copy between local files': {
     words: ['a', 'b'],
-    want: 'none of the two provided locations seems to be a remote location: "a" to "b"',
+    want: 'none of the two provided locations seems to be a remote location: "a" to "b"; expected one like [user@]NAME:PATH',
   },
-  'refuses a guest without a type': {
-    words: ['db:x', '.'],
-    want: "target must contain type and name separated by '/'",
+  'takes a guest without a type as a VM': {
+    words: ['jdoe@db:x', '.'],
+    want: { target: { ...target, kind: 'vm' }, remotePath: 'x', localPath: '.', toRemote: false },
   },
 };
 for (const [name, { words, want }] of Object.entries(cases)) {

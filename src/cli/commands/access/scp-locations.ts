@@ -1,6 +1,6 @@
-/** Parses the two locations of scp, one of which is `[user@]type/name[/namespace]:path`. Pure. */
+/** Parses the two locations of scp, one of which is `[user@][type/]name[/namespace]:path`. Pure. */
 import { parseUserTarget, type UserTarget } from '#cli/commands/access/target.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { UsageError } from '#lib/command-line/command-error.ts';
 
 export interface ScpCopy {
   readonly target: UserTarget;
@@ -9,15 +9,17 @@ export interface ScpCopy {
   readonly toRemote: boolean;
 }
 
-/** Throws CommandError. */
+/** Throws UsageError. */
 export function parseCopy(source: string, destination: string): ScpCopy {
   const [fromRemote, toRemote] = [source.includes(':'), destination.includes(':')];
   const shown = `${JSON.stringify(source)} to ${JSON.stringify(destination)}`;
   if (fromRemote && toRemote) {
-    throw new CommandError(`copying from a remote location to another remote location is not supported: ${shown}`);
+    throw new UsageError(`copying from a remote location to another remote location is not supported: ${shown}`);
   }
   if (!fromRemote && !toRemote) {
-    throw new CommandError(`none of the two provided locations seems to be a remote location: ${shown}`);
+    throw new UsageError(
+      `none of the two provided locations seems to be a remote location: ${shown}; expected one like [user@]NAME:PATH`,
+    );
   }
   const [remote, localPath] = toRemote ? [destination, source] : [source, destination];
   const colon = remote.indexOf(':');

@@ -10,7 +10,9 @@ export const scp = defineCommand({
   name: 'scp',
   usage: 'SOURCE DESTINATION',
   summary: 'SCP files from/to a virtual machine instance.',
-  details: 'One location is [user@](vm|vmi)/name[/namespace]:path, the other a local path.',
+  details:
+    'One location is [user@]name:path or [user@](vm|vmi)/name[/namespace]:path, the other a local path. A name without a\n' +
+    'type is a virtual machine.',
   example: [
     '  # Copy a file to the remote home folder of user jdoe',
     '  virtctl scp myfile.bin jdoe@vmi/testvmi:myfile.bin',

@@ -1,6 +1,6 @@
 /** Builds the arguments of the local ssh and scp, which reach the guest through `virtctl port-forward --stdio`. Pure. */
 import type { Guest } from '#cli/commands/access/guest-port.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { UsageError } from '#lib/command-line/command-error.ts';
 import { integerFlag, listFlag, textFlag, type Flag } from '#lib/command-line/flag.ts';
 
 const MAX_PORT = 65_535;
@@ -53,15 +53,15 @@ function localSshFlag(): Flag<boolean> {
     fallback: true,
     parse(text) {
       if (text === 'true') return true;
-      throw new CommandError('--local-ssh must be true: the local ssh client is always used');
+      throw new UsageError('--local-ssh must be true: the local ssh client is always used');
     },
   };
 }
 
-/** Returns the arguments before the target. Throws CommandError. */
+/** Returns the arguments before the target. Throws UsageError. */
 export function buildProxyArguments(self: readonly string[], guest: Guest, choice: SshOptions): string[] {
   const { port, localSshOpts, identityFile, knownHosts } = choice;
-  if (port < 1 || port > MAX_PORT) throw new CommandError(`Cannot use --port ${port}: expected 1 to ${MAX_PORT}`);
+  if (port < 1 || port > MAX_PORT) throw new UsageError(`Cannot use --port ${port}: expected 1 to ${MAX_PORT}`);
   const { kind, name, namespace } = guest;
   const call = [...self, 'port-forward', '--stdio=true', `${kind}/${name}/${namespace}`, String(port)];
   return [

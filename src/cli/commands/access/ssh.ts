@@ -8,11 +8,14 @@ import { requireProgram } from '#cli/programs.ts';
 
 export const ssh = defineCommand({
   name: 'ssh',
-  usage: '[user@](vm|vmi)/name[/namespace]',
+  usage: '[user@]name|(vm|vmi)/name[/namespace]',
   summary: 'Open a SSH connection to a virtual machine instance.',
-  details: 'Runs the local ssh client, which reaches the guest through `virtctl port-forward --stdio`.',
+  details:
+    'Runs the local ssh client, which reaches the guest through `virtctl port-forward --stdio`. A name without a type is a\n' +
+    'virtual machine.',
   example: [
-    "  # Connect to 'testvmi':",
+    "  # Connect to the virtual machine 'testvm', or to the instance 'testvmi':",
+    '  virtctl ssh jdoe@testvm',
     '  virtctl ssh jdoe@vmi/testvmi',
     '',
     "  # Connect to 'testvm' in 'mynamespace' namespace, with a key:",

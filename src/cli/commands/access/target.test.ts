@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseUserTarget, type UserTarget } from '#cli/commands/access/target.ts';
+import { parseInstanceTarget, parseUserTarget, type UserTarget } from '#cli/commands/access/target.ts';
 
 const target = (kind: 'vm' | 'vmi', name: string, namespace?: string, username?: string): UserTarget => ({
   ...{ kind, name, namespace, username },
@@ -18,13 +18,15 @@ const cases: Record<string, UserTarget | string> = {
   'jdoe@vmi/db': target('vmi', 'db', undefined, 'jdoe'),
   'jdoe@vm/db/shop': target('vm', 'db', 'shop', 'jdoe'),
   '': 'target cannot be empty',
-  db: "target must contain type and name separated by '/'",
+  db: target('vm', 'db'),
+  'jdoe@db': target('vm', 'db', undefined, 'jdoe'),
+  'db.shop': target('vm', 'db', 'shop'),
   'vm/': 'name cannot be empty',
   'vm/.shop': 'name cannot be empty',
   'vm/db.': 'namespace cannot be empty',
   'vm/db/': 'namespace cannot be empty',
   'vm/a/b/c': "target is not valid with more than two '/'",
-  'pod/db': "unsupported resource type 'pod'",
+  'pod/db': "unsupported resource type 'pod'; expected vm or vmi, as in vm/NAME or vm/NAME/NAMESPACE",
   '@vm/db': "expected username before '@'",
   'jdoe@': "expected target after '@'",
 };
@@ -32,5 +34,20 @@ for (const [text, want] of Object.entries(cases)) {
   test(`"${text}"`, () => {
     if (typeof want === 'string') assert.throws(() => parseUserTarget(text), { message: want });
     else assert.deepEqual(parseUserTarget(text), want);
+  });
+}
+
+const instances: Record<string, [name: string, namespace?: string]> = {
+  db: ['db'],
+  'db.example': ['db.example'],
+  'vm/db': ['db'],
+  'vmi/db': ['db'],
+  'vmi/db/shop': ['db', 'shop'],
+  'vm/db.shop': ['db', 'shop'],
+};
+for (const [text, [name, namespace]] of Object.entries(instances)) {
+  test(`the instance "${text}"`, () => {
+    const found = parseInstanceTarget(text);
+    assert.deepEqual([found.name, found.namespace], [name, namespace]);
   });
 }

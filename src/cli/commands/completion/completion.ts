@@ -1,6 +1,6 @@
 /** virtctl completion, and __complete, which the completion scripts of shells call. */
 import { completionExample, completionScript, SHELLS } from '#lib/command-line/completion-script.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { UsageError } from '#lib/command-line/command-error.ts';
 import { accessFlags } from '#cli/connection/cluster-access.ts';
 import { defineCommand, type VirtctlCommand, type CommandContext, type VirtctlContext } from '#cli/command.ts';
 import { commandTree, completeWords, completionLines, type Completion } from '#lib/command-line/complete-words.ts';
@@ -22,7 +22,7 @@ export const completion = defineCommand({
   async run({ args: [word], terminal }) {
     const shell = SHELLS.find((one) => one === word);
     if (shell === undefined) {
-      throw new CommandError(`unsupported shell type ${JSON.stringify(word)}; expected ${SHELLS.join(', ')}`);
+      throw new UsageError(`unsupported shell type ${JSON.stringify(word)}; expected ${SHELLS.join(', ')}`);
     }
     terminal.stdout.write(completionScript(shell, 'virtctl'));
   },

@@ -1,7 +1,7 @@
 /** virtctl create ...: manifests of virtual machines. */
 import { defineCommand, type VirtctlGroup } from '#cli/command.ts';
 import { buildVmManifest } from '#cli/commands/create/new-vm.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { UsageError } from '#lib/command-line/command-error.ts';
 import { integerFlag, listFlag, switchFlag, textFlag, type FlagValues } from '#lib/command-line/flag.ts';
 import { readLocalFile } from '#cli/transfer/local-files.ts';
 import { toYaml } from '#cli/output-format.ts';
@@ -182,7 +182,7 @@ function unsupportedFlag(name: string, value: string, why: string) {
       parse(text: string): undefined {
         // --flag=false requests nothing.
         if (value === '' && text === 'false') return undefined;
-        throw new CommandError(`--${name} is not supported: ${why}`);
+        throw new UsageError(`--${name} is not supported: ${why}`);
       },
     },
   };

@@ -195,5 +195,5 @@ const refused: Record<string, { flags: Flags; message: RegExp }> = {
   },
 };
 for (const [title, { flags, message }] of Object.entries(refused)) {
-  test(`refuses ${title}`, () => assert.throws(() => buildVm(flags), { name: 'CommandError', message }));
+  test(`refuses ${title}`, () => assert.throws(() => buildVm(flags), { name: 'UsageError', message }));
 }

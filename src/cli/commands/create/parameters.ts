@@ -1,11 +1,11 @@
 /** Parses the parameters of a flag, such as `src:my-pvc,bootorder:1`, with virtctl's error messages. Pure. */
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { UsageError } from '#lib/command-line/command-error.ts';
 
-export function flagError(flag: string, why: string): CommandError {
-  return new CommandError(`failed to parse "--${flag}" flag: ${why}`);
+export function flagError(flag: string, why: string): UsageError {
+  return new UsageError(`failed to parse "--${flag}" flag: ${why}`);
 }
 
-/** Throws CommandError for a parameter that is not in `known`. */
+/** Throws UsageError for a parameter that is not in `known`. */
 export function parseParameters<const Key extends string>(
   flag: string,
   text: string,

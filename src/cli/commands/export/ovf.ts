@@ -2,7 +2,7 @@
 import { defineCommand } from '#cli/command.ts';
 import { exportMachine, includeCloudInitSecrets } from '#cli/transfer/export-machine.ts';
 import { exportOva } from '#cli/transfer/export-ova.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { UsageError } from '#lib/command-line/command-error.ts';
 import { choiceFlag, switchFlag, textFlag } from '#lib/command-line/flag.ts';
 import { writeLocalFile } from '#cli/transfer/local-files.ts';
 import type { MachineDescription } from '#formats/machine.ts';
@@ -41,20 +41,20 @@ export const exportOvf = defineCommand({
     secrets: switchFlag({
       name: 'include-secrets',
       help:
-        'Include cloud-init data that is in Secrets. Everyone who can read the file can read it, so the file is ' +
-        'readable only by you.',
+        'Include cloud-init data that is in Secrets. Everyone who can read the file can read it. Files are readable ' +
+        'only by you.',
     }),
     force: switchFlag({ name: 'force', help: 'Overwrite an existing file.' }),
   },
   args: 1,
   async run({ args: [name = ''], flags, connect, report, status, terminal }) {
     const { output = '-', ova, diskFormat, secrets, force } = flags;
-    if (ova !== undefined && output !== '-') throw new CommandError('--output and --ova cannot be combined');
+    if (ova !== undefined && output !== '-') throw new UsageError('--output and --ova cannot be combined');
     const api = await connect();
     const described = (await exportMachine(api, name, report)).machine;
     const machine = secrets ? await includeCloudInitSecrets(api, described) : described;
     reportMissingSecrets(machine, report);
-    const options = { force, isPrivate: secrets };
+    const options = { force };
     if (ova !== undefined) {
       await exportOva(api, machine, { ...options, vm: name, path: ova, diskFormat }, status);
       return report(`VM ${name} was exported to ${ova}`);

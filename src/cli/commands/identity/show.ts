@@ -42,7 +42,7 @@ export const identityShow = defineCommand({
   },
 });
 
-const LOST = 'The identity record is lost; see the condition IdentityRecordLost of the VM for what to do.';
+const LOST = 'Warning: the identity record is lost; see the condition IdentityRecordLost of the VM for what to do.';
 
 function renderIdentity(vm: VirtualMachine, record: VirtualMachineIdentity): string {
   const { uuid, serial, machine, macs, unchangedSince, lastChange } = summarizeIdentity(vm, record);

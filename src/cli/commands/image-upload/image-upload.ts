@@ -1,14 +1,27 @@
 /** virtctl image-upload */
+import { encodeBootFirmware, soleBootFirmware } from '#api/storage/boot-firmware.ts';
+import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import { defineCommand } from '#cli/command.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure, UsageError } from '#lib/command-line/command-error.ts';
 import { integerFlag, switchFlag, textFlag, type FlagValues } from '#lib/command-line/flag.ts';
+import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { openImage } from '#cli/commands/image-upload/local-image.ts';
-import { prepareClaim, releaseClaim } from '#cli/commands/image-upload/upload-claim.ts';
+import {
+  completeClaim,
+  prepareClaim,
+  releaseClaim,
+  removeNewClaim,
+  type UploadClaim,
+} from '#cli/commands/image-upload/upload-claim.ts';
 import { uploadImage, UploadInterruptedError } from '#cli/commands/image-upload/upload-image.ts';
 import { diskRefusalOf } from '#cli/transfer/disk-transfer.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
 const READY_SECONDS = 300;
+const BOOT_NOTES = {
+  BIOS: 'Note: the image has a boot loader for BIOS only; use "virtctl create vm" without --efi.',
+  UEFI: 'Note: the image has a boot loader for UEFI only; use "virtctl create vm --efi".',
+};
 
 const flags = {
   imagePath: textFlag({ name: 'image-path', help: 'Path to the local VM image.', completes: 'file' }, 'string'),
@@ -24,6 +37,10 @@ const flags = {
   ),
   noCreate: switchFlag({ name: 'no-create', help: "Don't attempt to create a new PVC." }),
   replace: switchFlag({ name: 'replace', help: 'Upload even if the PVC has content, and overwrite it.' }),
+  force: switchFlag({
+    name: 'force',
+    help: 'Upload the file even if it does not look like a disk image, or ends before its last partition.',
+  }),
   waitSecs: integerFlag({ name: 'wait-secs', help: 'Seconds to wait for the PVC to be ready.' }, READY_SECONDS),
   forceBind: switchFlag({
     name: 'force-bind',
@@ -69,42 +86,53 @@ export const imageUpload = defineCommand({
   async run({ args, flags: given, connect, print, report, status }) {
     const { claimOptions, notes, imagePath } = parseUploadArguments(args, given);
     for (const note of notes) report(note);
-    const image = await openImage(imagePath, report);
+    const image = await openImage(imagePath, { report, force: given.force });
     const api = await connect();
     const claim = await prepareClaim(api, claimOptions, image);
     const where = `${api.namespace}/${claim.name}`;
-    print(claim.isNew ? `PersistentVolumeClaim ${where} created` : `Using existing PVC ${where}`);
-    try {
-      const options = { status, readyMs: given.waitSecs * 1000, replace: given.replace };
-      const sha256 = await uploadImage(api, claim.name, image, options);
-      await releaseClaim(api, claim.name);
-      print(`Uploading ${imagePath} completed successfully, sha256 ${sha256}`);
-    } catch (cause) {
+    print(claim.newUid ? `PersistentVolumeClaim ${where} created` : `Using existing PVC ${where}`);
+    const options = { status, readyMs: given.waitSecs * 1000, replace: given.replace };
+    const sha256 = await uploadImage(api, claim.name, image, options).catch(async (cause: unknown) => {
       const isInterrupted = cause instanceof UploadInterruptedError;
-      // The node refused: the disk is unchanged and stays usable.
-      if (!isInterrupted && !claim.isNew && !claim.wasAwaitingUpload) await releaseClaim(api, claim.name);
-      const hint = isInterrupted
-        ? 'Run the same command again to resume the upload.'
-        : claim.isNew
-          ? `PersistentVolumeClaim ${where} was created and is waiting for its content.`
-          : '';
+      const hint = isInterrupted ? 'Run the same command again to resume the upload.' : await undoClaim(api, claim);
       const replace = diskRefusalOf(cause) === 'HasContent' ? '; use --replace to overwrite it' : '';
-      throw new CommandError(`Cannot upload ${imagePath} to ${where}: ${errorMessage(cause)}${replace}\n${hint}`, {
-        cause,
-      });
-    }
+      const text = `Cannot upload ${imagePath} to ${where}: ${errorMessage(cause)}${replace}\n${hint}`;
+      throw new CommandError(text, { cause });
+    });
+    const release = `"kubectl annotate pvc -n ${api.namespace} ${claim.name} ${UPLOAD_ANNOTATION}-"`;
+    await explainFailure(
+      `${where} has the content of ${imagePath}, but no VM can use it yet; run ${release}: `,
+      completeClaim(api, claim.name, image),
+    );
+    print(`Uploading ${imagePath} completed successfully, sha256 ${sha256}`);
+    const firmware = soleBootFirmware(encodeBootFirmware(image.boot));
+    if (firmware !== undefined) report(BOOT_NOTES[firmware]);
   },
 });
 
-/** Returns the requested upload. Throws CommandError. */
+/** Leaves nothing of an upload that the node refused. Returns a note for the user. */
+async function undoClaim(api: ApiConnection, { name, newUid, wasAwaitingUpload }: UploadClaim): Promise<string> {
+  const where = `PersistentVolumeClaim ${api.namespace}/${name}`;
+  if (newUid !== undefined) {
+    const error = await removeNewClaim(api, name, newUid);
+    return error === undefined
+      ? `${where} was deleted again.`
+      : `${where} was created and is waiting for its content; it cannot be deleted: ${error}`;
+  }
+  // The disk is unchanged and stays usable.
+  if (!wasAwaitingUpload) await releaseClaim(api, name);
+  return '';
+}
+
+/** Returns the requested upload. Throws UsageError. */
 function parseUploadArguments(args: readonly string[], given: Flags) {
   const { imagePath, storageClass, accessMode, noCreate, pvcName } = given;
   if (given.archive !== undefined) {
-    throw new CommandError('--archive-path is not supported: a PersistentVolumeClaim holds one disk; use --image-path');
+    throw new UsageError('--archive-path is not supported: a PersistentVolumeClaim holds one disk; use --image-path');
   }
-  if (imagePath === undefined) throw new CommandError('required flag(s) "image-path" not set');
+  if (imagePath === undefined) throw new UsageError('required flag(s) "image-path" not set');
   if (given.size !== undefined && given.pvcSize !== undefined && given.size !== given.pvcSize) {
-    throw new CommandError('--pvc-size deprecated, use --size');
+    throw new UsageError('--pvc-size deprecated, use --size');
   }
   const [kind, name] = parseTargetArguments(args, pvcName);
   const notes = [
@@ -123,21 +151,21 @@ function parseTargetArguments(
   pvcName: string | undefined,
 ): [kind: 'pvc' | 'dv', name: string] {
   if (pvcName !== undefined) {
-    if (args.length > 0) throw new CommandError('cannot use --pvc-name and args');
+    if (args.length > 0) throw new UsageError('cannot use --pvc-name and args');
     return ['pvc', pvcName];
   }
   const [kind = '', name] = args;
-  if (name === undefined) throw new CommandError('expecting two args');
+  if (name === undefined) throw new UsageError('expected pvc and the name of a PersistentVolumeClaim');
   const known = kind.toLowerCase();
   if (known === 'pvc' || known === 'dv') return [known, name];
-  throw new CommandError(`invalid resource type ${kind}; expected pvc or dv`);
+  throw new UsageError(`invalid resource type ${kind}; expected pvc or dv`);
 }
 
 function volumeModeOf({ volumeMode, blockVolume }: Flags): 'Block' | 'Filesystem' | undefined {
   if (volumeMode === undefined) return blockVolume ? 'Block' : undefined;
   const mode = ({ block: 'Block', filesystem: 'Filesystem' } as const)[volumeMode.toLowerCase()];
   if (mode === undefined || (blockVolume && mode !== 'Block')) {
-    throw new CommandError(`Invalid volume mode ${JSON.stringify(volumeMode)}: expected block or filesystem`);
+    throw new UsageError(`Invalid volume mode ${JSON.stringify(volumeMode)}: expected block or filesystem`);
   }
   return mode;
 }

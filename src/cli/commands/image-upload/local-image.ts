@@ -1,13 +1,18 @@
-/** Opens a local image file: determines its format and size, and reads its content. */
+/** Opens a local image file: determines its format, size and boot loaders, and reads its content. */
 import { spawn } from 'node:child_process';
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream, type ReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';
 import type { DiskStreamFormat } from '#api/storage/disk-stream.ts';
-import { findUnsupportedFormat, HEADER_BYTES, readImageHeader } from '#api/storage/image-header.ts';
+import { findUnsupportedFormat } from '#api/storage/image-header.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
+import { checkHeader, inspectImage } from '#cli/commands/image-upload/inspect-image.ts';
 import { fileSize } from '#cli/transfer/local-files.ts';
+import type { BootSupport } from '#lib/disk-image/boot-support.ts';
+import { beginningOf, type ByteSource } from '#lib/disk-image/byte-source.ts';
+import { SIGNS_BYTES } from '#lib/disk-image/disk-signs.ts';
+import { convertedBytes } from '#lib/disk-image/qcow2-image.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
 const READ_BYTES = 256 * 1024;
@@ -15,6 +20,8 @@ const ZEROS = Buffer.alloc(READ_BYTES);
 /** The unit of the number of blocks of a file. */
 const BLOCK_BYTES = 512;
 const MAX_STDERR = 1000;
+/** The bytes of a compressed image that are inspected; enough for a GPT and most boot catalogs. */
+const PREFIX_BYTES = 1024 * 1024;
 const COMPRESSED = ['gzip', 'xz'] as const;
 type Compression = (typeof COMPRESSED)[number];
 
@@ -27,44 +34,60 @@ export interface LocalImage {
   readonly virtualSize: number;
   /** The number of bytes that a node stores: all but zeros. Holes of the file count as zeros. */
   readonly dataBytes: number;
+  /** The number of bytes that a node stores after the conversion of a qcow2 image; undefined if it is not known. */
+  readonly convertedBytes?: number;
   readonly compression?: Compression;
+  /** The firmware that finds a boot loader in the image; undefined if it is not known. */
+  readonly boot?: BootSupport;
   /** Reads the content, starting at `from`. Throws CommandError. */
   chunks(from?: number): AsyncIterable<Buffer>;
 }
 
+interface OpenOptions {
+  /** Called with notes about work that takes a while. */
+  report(line: string): void;
+  /** True to accept a file that has no sign of a disk or seems to be incomplete. */
+  readonly force: boolean;
+}
+
 /**
- * Opens an image. A compressed file is read once to determine its size, which is reported because it may take a while.
- * Throws CommandError if the file cannot be used as a disk.
+ * Opens an image. A compressed file is read once to determine its size. Throws CommandError if the file cannot be used as
+ * a disk, or without `force` if it does not look like a complete one.
  */
-export async function openImage(path: string, report: (line: string) => void): Promise<LocalImage> {
+export async function openImage(path: string, { report, force }: OpenOptions): Promise<LocalImage> {
   const bytes = await fileSize(path);
-  const prefix = await readPrefix(createReadStream(path, { end: HEADER_BYTES - 1 }), path);
-  const compression = COMPRESSED.find((one) => one === findUnsupportedFormat(prefix));
+  const first = await readPrefix(createReadStream(path, { end: SIGNS_BYTES - 1 }), path, SIGNS_BYTES);
+  const compression = COMPRESSED.find((one) => one === findUnsupportedFormat(first));
   const chunks = (from = 0) => skipBytes(bytesOf(path, compression), from, path);
-  const header = compression === undefined ? prefix : await readPrefix(chunks(), path);
-  const image = checkHeader(path, header);
+  const prefix = compression === undefined ? first : await readPrefix(chunks(), path, PREFIX_BYTES);
+  if (prefix.length === 0) throw new CommandError(`Cannot upload ${path}: it is empty`);
+  const header = checkHeader(path, prefix, force);
   if (compression !== undefined) report(`${path} is compressed with ${compression}: reading it to determine its size`);
   const { size, dataBytes } =
     compression === undefined ? { size: bytes, dataBytes: await allocatedBytes(path, bytes) } : await count(chunks());
-  if (size === 0) throw new CommandError(`Cannot upload ${path}: it is empty`);
-  const virtualSize = image.is === 'qcow2' ? image.virtualBytes : size;
-  return { path, format: image.is, size, virtualSize, dataBytes, chunks, ...(compression && { compression }) };
+  const inspect = (file: ByteSource) => inspectImage(path, file, header.is, force);
+  const { boot, data } =
+    compression === undefined ? await withFile(path, bytes, inspect) : await inspect(beginningOf(prefix, size));
+  const virtualSize = header.is === 'qcow2' ? header.virtualBytes : size;
+  return {
+    ...{ path, format: header.is, size, virtualSize, dataBytes, chunks },
+    ...(compression && { compression }),
+    // Of a compressed file, not all tables are known.
+    ...(data && compression === undefined && { convertedBytes: convertedBytes(data, dataBytes) }),
+    ...(boot && { boot }),
+  };
 }
 
-function checkHeader(path: string, header: Buffer) {
-  const foreign = findUnsupportedFormat(header);
-  if (foreign !== undefined) {
-    const how = (COMPRESSED as readonly string[]).includes(foreign) ? 'decompress it' : TO_QCOW2;
-    throw new CommandError(`Cannot upload ${path}: its format is ${foreign}; expected raw or qcow2: ${how} first`);
-  }
-  const image = readImageHeader(header);
-  if (image.is === 'refused') {
-    throw new CommandError(`Cannot upload ${path}: ${image.why}; expected a raw or a self-contained qcow2 image`);
-  }
-  return image;
+async function withFile<T>(path: string, size: number, use: (file: ByteSource) => Promise<T>): Promise<T> {
+  await using file = await open(path, 'r');
+  return await use({
+    size,
+    async read(length, at) {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, at);
+      return buffer.subarray(0, bytesRead);
+    },
+  });
 }
-
-const TO_QCOW2 = 'convert it with "qemu-img convert -O qcow2"';
 
 async function* bytesOf(path: string, compression: Compression | undefined): AsyncGenerator<Buffer> {
   if (compression === 'xz') {
@@ -123,21 +146,21 @@ async function* skipBytes(source: AsyncIterable<Buffer>, from: number, path: str
   }
 }
 
-async function readPrefix(source: AsyncIterable<Buffer>, path: string): Promise<Buffer> {
+async function readPrefix(source: AsyncIterable<Buffer>, path: string, maxBytes: number): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   try {
     for await (const piece of source) {
       pieces.push(piece);
       bytes += piece.length;
-      if (bytes >= HEADER_BYTES) break;
+      if (bytes >= maxBytes) break;
     }
   } catch (cause) {
     throw cause instanceof CommandError
       ? cause
       : new CommandError(`Cannot read ${path}: ${errorMessage(cause)}`, { cause });
   }
-  return Buffer.concat(pieces).subarray(0, HEADER_BYTES);
+  return Buffer.concat(pieces).subarray(0, maxBytes);
 }
 
 async function count(chunks: AsyncIterable<Buffer>): Promise<Pick<LocalImage, 'size' | 'dataBytes'>> {

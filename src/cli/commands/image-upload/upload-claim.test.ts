@@ -35,10 +35,10 @@ test('a new claim waits for its content, and has the default class unless anothe
   assert.deepEqual([spec.storageClassName, spec.accessModes, spec.volumeMode], ['fast', ['ReadWriteMany'], 'Block']);
 });
 
-const refused: Record<string, { options: Partial<UploadClaimOptions>; message: RegExp }> = {
+const refused: Record<string, { options: Partial<UploadClaimOptions>; message: RegExp; name?: string }> = {
   'no size': { options: { size: undefined }, message: /^when creating a resource, the size must be specified$/ },
-  'an invalid size': { options: { size: '10Gib' }, message: /^invalid size "10Gib"/ },
-  'a size of 0': { options: { size: '0' }, message: /^invalid size "0"/ },
+  'an invalid size': { options: { size: '10Gib' }, message: /^invalid size "10Gib"/, name: 'UsageError' },
+  'a size of 0': { options: { size: '0' }, message: /^invalid size "0"/, name: 'UsageError' },
   'a size below the virtual size of the image': {
     options: { size: '1G' },
     message: /1073741824 bytes \(1\.0 GiB\), but --size=1G has 1000000000/,
@@ -46,9 +46,9 @@ const refused: Record<string, { options: Partial<UploadClaimOptions>; message: R
   'an invalid access mode': {
     options: { accessMode: 'RWO' },
     message: /^invalid access mode "RWO": expected ReadWriteOnce, /,
+    name: 'UsageError',
   },
 };
-for (const [title, { options, message }] of Object.entries(refused)) {
-  test(`refuses ${title}`, () =>
-    assert.throws(() => buildUploadClaim(aWish(options), image), { name: 'CommandError', message }));
+for (const [title, { options, message, name = 'CommandError' }] of Object.entries(refused)) {
+  test(`refuses ${title}`, () => assert.throws(() => buildUploadClaim(aWish(options), image), { name, message }));
 }

@@ -1,11 +1,13 @@
 /** Creates or checks the claim for an upload, and releases it for guests when the upload is complete. */
+import { BOOT_FIRMWARE_ANNOTATION, encodeBootFirmware } from '#api/storage/boot-firmware.ts';
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure, UsageError } from '#lib/command-line/command-error.ts';
 import type { LocalImage } from '#cli/commands/image-upload/local-image.ts';
 import { bytesText } from '#lib/terminal/progress-text.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import { listCollection } from '#cli/connection/list-collection.ts';
-import { findObject } from '#cli/connection/vm-objects.ts';
+import { findObject, readObject } from '#cli/connection/vm-objects.ts';
 import { collectionPath, objectPath } from '#client/resource-path.ts';
 import { isApiError } from '#kube/api-error.ts';
 import {
@@ -27,13 +29,14 @@ export interface UploadClaimOptions {
   readonly noCreate: boolean;
 }
 
-type Api = Pick<ApiConnection, 'get' | 'post' | 'patch' | 'namespace'>;
+type Api = Pick<ApiConnection, 'get' | 'post' | 'patch' | 'remove' | 'namespace'>;
 
 const ACCESS_MODES = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'] as const;
 
-interface UploadClaim {
+export interface UploadClaim {
   readonly name: string;
-  readonly isNew: boolean;
+  /** The uid of the claim if it was created for this upload. */
+  readonly newUid?: string;
   /** True if the claim was already waiting for content. */
   readonly wasAwaitingUpload: boolean;
 }
@@ -41,13 +44,16 @@ interface UploadClaim {
 /** Creates the claim, or marks an existing one as waiting for content. Throws CommandError and changes nothing then. */
 export async function prepareClaim(api: Api, options: UploadClaimOptions, image: LocalImage): Promise<UploadClaim> {
   const { name, noCreate } = options;
-  const found = await findObject(api, PERSISTENT_VOLUME_CLAIMS, name);
+  const find = noCreate ? readObject<PersistentVolumeClaim> : findObject<PersistentVolumeClaim>;
+  const found = await explainFailure(
+    `Cannot upload to PersistentVolumeClaim ${name}: `,
+    find(api, PERSISTENT_VOLUME_CLAIMS, name),
+  );
   if (found === undefined) {
-    if (noCreate) throw new CommandError(`persistentvolumeclaims "${name}" not found`);
     const claim = buildUploadClaim(options, image);
     await checkStorageClass(api, options.storageClass);
-    await api.post(collectionPath(PERSISTENT_VOLUME_CLAIMS, api.namespace), claim);
-    return { name, isNew: true, wasAwaitingUpload: true };
+    const created = await api.post(collectionPath(PERSISTENT_VOLUME_CLAIMS, api.namespace), claim);
+    return { name, newUid: (created as Stored).metadata.uid, wasAwaitingUpload: true };
   }
   const error = findSizeError(image, capacityOf(found), `PersistentVolumeClaim ${name}`);
   if (error !== undefined) throw new CommandError(error);
@@ -55,8 +61,8 @@ export async function prepareClaim(api: Api, options: UploadClaimOptions, image:
     throw new CommandError(`Cannot upload to PersistentVolumeClaim ${name}: it is being deleted`);
   }
   const wasAwaitingUpload = found.metadata.annotations?.[UPLOAD_ANNOTATION] === 'true';
-  if (!wasAwaitingUpload) await annotate(api, name, found.metadata.uid, 'true');
-  return { name, isNew: false, wasAwaitingUpload };
+  if (!wasAwaitingUpload) await annotate(api, name, { [UPLOAD_ANNOTATION]: 'true' }, found.metadata.uid);
+  return { name, wasAwaitingUpload };
 }
 
 /**
@@ -87,11 +93,11 @@ export function buildUploadClaim(options: UploadClaimOptions, image: LocalImage)
   const { name, size, storageClass, accessMode = 'ReadWriteOnce', volumeMode } = options;
   if (size === undefined) throw new CommandError('when creating a resource, the size must be specified');
   if (findQuantityError(size) !== undefined || bytesOf(size) <= 0) {
-    throw new CommandError(`invalid size ${JSON.stringify(size)}: expected a quantity like 10Gi or 500Mi`);
+    throw new UsageError(`invalid size ${JSON.stringify(size)}: expected a quantity like 10Gi or 500Mi`);
   }
   const mode = ACCESS_MODES.find((one) => one === accessMode);
   if (mode === undefined) {
-    throw new CommandError(`invalid access mode ${JSON.stringify(accessMode)}: expected ${ACCESS_MODES.join(', ')}`);
+    throw new UsageError(`invalid access mode ${JSON.stringify(accessMode)}: expected ${ACCESS_MODES.join(', ')}`);
   }
   const error = findSizeError(image, bytesOf(size), `--size=${size}`);
   if (error !== undefined) throw new CommandError(error);
@@ -120,13 +126,35 @@ function capacityOf({ spec, status }: PersistentVolumeClaim): number {
 
 const bytesOf = (quantity: string) => quantityToNumber(parseQuantity(quantity));
 
-/** Allows guests to use the claim. */
-export async function releaseClaim(api: Api, name: string): Promise<void> {
-  await annotate(api, name, undefined, null);
+/** Deletes the claim that was created for an upload that was refused. Returns an error message if that fails. */
+export async function removeNewClaim(api: Api, name: string, uid: string): Promise<string | undefined> {
+  try {
+    await api.remove(objectPath(PERSISTENT_VOLUME_CLAIMS, { namespace: api.namespace, name }), uid);
+    return undefined;
+  } catch (error) {
+    return isApiError(error, 'NotFound') ? undefined : errorMessage(error);
+  }
 }
 
-async function annotate(api: Api, name: string, uid: string | undefined, value: 'true' | null): Promise<void> {
+/** Allows guests to use the claim, whose content has not changed. */
+export async function releaseClaim(api: Api, name: string): Promise<void> {
+  await annotate(api, name, { [UPLOAD_ANNOTATION]: null });
+}
+
+/** Allows guests to use the claim, and records the firmware that boots its new content. */
+export async function completeClaim(api: Api, name: string, { boot }: LocalImage): Promise<void> {
+  await annotate(api, name, {
+    [UPLOAD_ANNOTATION]: null,
+    [BOOT_FIRMWARE_ANNOTATION]: encodeBootFirmware(boot) ?? null,
+  });
+}
+
+async function annotate(
+  api: Api,
+  name: string,
+  annotations: Readonly<Record<string, string | null>>,
+  uid?: string,
+): Promise<void> {
   const path = objectPath(PERSISTENT_VOLUME_CLAIMS, { namespace: api.namespace, name });
-  const metadata = { ...(uid !== undefined && { uid }), annotations: { [UPLOAD_ANNOTATION]: value } };
-  await api.patch(path, { metadata });
+  await api.patch(path, { metadata: { ...(uid !== undefined && { uid }), annotations } });
 }

@@ -53,8 +53,12 @@ export class UploadInterruptedError extends CommandError {
 export async function uploadImage(api: Api, claim: string, image: LocalImage, options: UploadOptions): Promise<string> {
   const { status, readyMs, replace } = options;
   const { clock } = status;
-  const { size, format, dataBytes } = image;
-  const header: DiskHeader = { size, format, dataBytes, ...(replace && { replace }) };
+  const { size, format, dataBytes, convertedBytes } = image;
+  const header: DiskHeader = {
+    ...{ size, format, dataBytes },
+    ...(convertedBytes !== undefined && { convertedBytes }),
+    ...(replace && { replace }),
+  };
   const path = `/apis/${SUBRESOURCES_GROUP}/v1/namespaces/${encodeURIComponent(api.namespace)}/persistentvolumeclaims/${encodeURIComponent(claim)}/${UPLOAD_VERB}`;
   const beganAt = clock.elapsed();
   let [furthest, failedAttempts, connected] = [0, 0, false];

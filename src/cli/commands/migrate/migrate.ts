@@ -4,7 +4,8 @@ import { objectPath } from '#client/resource-path.ts';
 import { defineCommand } from '#cli/command.ts';
 import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
 import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
-import { pairsFlag, switchFlag } from '#lib/command-line/flag.ts';
+import { pairsFlag } from '#lib/command-line/flag.ts';
+import { COPY_TIMEOUT, waitFlags, waitLimitMs } from '#cli/wait/wait-flags.ts';
 import { resultLine, followMigration, listMigrations } from '#cli/commands/migrate/migrations.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 
@@ -18,7 +19,7 @@ export const migrate = defineCommand({
     '  virtctl migrate myvm',
     '',
     '  # Migrate to a node with a label, and show progress until the migration ends:',
-    '  virtctl migrate myvm --addedNodeSelector zone=b --wait',
+    '  virtctl migrate myvm --addedNodeSelector zone=b --wait --timeout=30m',
   ].join('\n'),
   flags: {
     addedNodeSelector: pairsFlag(
@@ -28,26 +29,30 @@ export const migrate = defineCommand({
       },
       'stringToString',
     ),
-    wait: switchFlag({ name: 'wait', help: 'Wait until the migration ends and show its progress.' }),
+    ...waitFlags('the migration ends', COPY_TIMEOUT),
     dryRun: dryRunFlag,
   },
   args: 1,
-  async run({ args: [name = ''], flags: { addedNodeSelector, wait, dryRun }, connect, print, report, status }) {
+  async run({ args: [name = ''], flags, connect, print, report, status }) {
+    const { addedNodeSelector, dryRun } = flags;
+    const limitMs = waitLimitMs(flags, COPY_TIMEOUT);
     const api = await connect();
     const selector = addedNodeSelector === undefined ? {} : { addedNodeSelector };
     const body = { ...selector, ...dryRunOption(dryRun, print) };
-    const follows = wait && !dryRun;
-    const before = follows
-      ? new Set((await listMigrations(api, name, report)).map(({ metadata }) => metadata.uid))
-      : undefined;
+    const before =
+      limitMs === undefined || dryRun
+        ? undefined
+        : new Set((await listMigrations(api, name, report)).map(({ metadata }) => metadata.uid));
     const path = verbPath('virtualmachines', api.namespace, name, 'migrate');
-    await explainFailure('Error migrating VirtualMachine ', api.put(path, body));
+    await explainFailure(`Cannot migrate VM ${name}: `, api.put(path, body));
     print(`VM ${name} was scheduled to migrate`);
-    if (before === undefined) return;
+    if (limitMs === undefined || before === undefined) return;
     const migration = (await listMigrations(api, name, report)).find(({ metadata }) => !before.has(metadata.uid));
     if (migration === undefined)
       throw new CommandError(`Cannot follow the migration of VM ${name}: it was already deleted`);
-    print(resultLine(name, await followMigration(api, name, migration.metadata.name, status)));
+    print(
+      resultLine(name, await followMigration(api, { vm: name, name: migration.metadata.name }, { limitMs, status })),
+    );
   },
 });
 
@@ -62,10 +67,10 @@ export const migrateCancel = defineCommand({
   async run({ args: [vm = ''], connect, print, report }) {
     const api = await connect();
     const active = (await listMigrations(api, vm, report)).find(({ status }) => !isFinalPhase(status?.phase));
-    if (active === undefined) throw new CommandError(`Found no migration to cancel for ${vm}`);
+    if (active === undefined) throw new CommandError(`Cannot cancel the migration of VM ${vm}: it is not migrating`);
     const { namespace, name, uid } = active.metadata;
     const removal = api.remove(objectPath(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace, name }), uid);
-    await explainFailure(`Error canceling migration ${name} of a VirtualMachine ${vm}: `, removal);
+    await explainFailure(`Cannot cancel migration ${name} of VM ${vm}: `, removal);
     print(`Migration ${name} of VM ${vm} is being canceled`);
   },
 });

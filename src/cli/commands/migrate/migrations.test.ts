@@ -68,7 +68,7 @@ test('lists the migrations of a VM, newest first', async () => {
 });
 
 describe('following a migration', () => {
-  /** Returns the states one by one, a second apart; the last one stays. */
+  /** Returns the states one by one, half a second apart; the last one stays. */
   async function follow(...states: (object | 'gone')[]) {
     let [polls, now] = [0, 0];
     const reported: string[] = [];
@@ -90,7 +90,9 @@ describe('following a migration', () => {
     const status = new StatusOutput(stream, { clock, env: {} });
     try {
       return {
-        end: (await followMigration({ namespace: 'golden', get }, 'db', 'm1', status)).status?.phase,
+        end: (
+          await followMigration({ namespace: 'golden', get }, { vm: 'db', name: 'm1' }, { limitMs: 3_600_000, status })
+        ).status?.phase,
         reported,
       };
     } catch (error) {
@@ -99,7 +101,7 @@ describe('following a migration', () => {
   }
 
   test('reports each phase, and progress within a phase at intervals', async () => {
-    const running = [0, 64, 128, 192, 256, 320, 384].map(copyProgress);
+    const running = Array.from({ length: 13 }, (_, i) => copyProgress(i * 32));
     const { end, reported } = await follow({}, { phase: 'Scheduling' }, ...running, { phase: 'Succeeded' });
     assert.equal(end, 'Succeeded');
     assert.deepEqual(reported, [

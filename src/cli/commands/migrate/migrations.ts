@@ -6,8 +6,7 @@ import {
   type VirtualMachineInstanceMigration,
 } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
-import { sleepAlive } from '#lib/keep-alive.ts';
+import { waitUntil, type WaitState } from '#cli/wait/wait-until.ts';
 import { listCollection } from '#cli/connection/list-collection.ts';
 import { barText, byteRateText, bytesText, remainingText } from '#lib/terminal/progress-text.ts';
 import type { StatusOutput } from '#lib/terminal/status-output.ts';
@@ -17,7 +16,6 @@ import type { Stored } from '#kube/meta.ts';
 import { labelValueErrors } from '#kube/names.ts';
 
 const TYPE = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
-const POLL_INTERVAL_MS = 1000;
 
 type Api = Pick<ApiConnection, 'get' | 'namespace'>;
 export type ListedMigration = Stored<VirtualMachineInstanceMigration>;
@@ -38,30 +36,24 @@ export async function listMigrations(api: Api, vm: string, report: (line: string
 /** Shows the progress of a migration and returns it once it has succeeded. Throws CommandError if it fails. */
 export async function followMigration(
   api: Api,
-  vm: string,
-  name: string,
-  status: StatusOutput,
+  { vm, name }: { readonly vm: string; readonly name: string },
+  { limitMs, status }: { readonly limitMs: number; readonly status: StatusOutput },
 ): Promise<ListedMigration> {
-  const progress = status.begin();
-  let shownPhase: string | undefined;
-  try {
-    for (;;) {
-      const migration = await findObject(api, TYPE, name);
-      if (migration === undefined) throw new CommandError(`Migration ${name} of VM ${vm} was canceled`);
-      const phase = migration.status?.phase ?? 'Pending';
-      if (phase === 'Succeeded') return migration;
-      if (isFinalPhase(phase)) throw new CommandError(`Migration ${name} of VM ${vm} failed: ${reasonOf(migration)}`);
-      progress.show({
-        plain: progressLine(migration),
-        live: (columns) => progressBar(migration, columns),
-        isNewPhase: phase !== shownPhase,
-      });
-      shownPhase = phase;
-      await sleepAlive(status.clock, POLL_INTERVAL_MS);
-    }
-  } finally {
-    progress.end();
-  }
+  const wait = {
+    limitMs,
+    problem: `Cannot confirm that VM ${vm} has migrated`,
+    advice: `the migration continues, see kubectl get vmim ${name}; cancel it with virtctl migrate-cancel ${vm}`,
+    read: async () => judgeMigration(vm, name, await findObject(api, TYPE, name)),
+  };
+  return await waitUntil(wait, status);
+}
+
+function judgeMigration(vm: string, name: string, migration: ListedMigration | undefined): WaitState<ListedMigration> {
+  if (migration === undefined) return { failed: `Migration ${name} of VM ${vm} was canceled` };
+  const phase = migration.status?.phase ?? 'Pending';
+  if (phase === 'Succeeded') return { done: migration };
+  if (isFinalPhase(phase)) return { failed: `Migration ${name} of VM ${vm} failed: ${reasonOf(migration)}` };
+  return { waiting: { plain: progressLine(migration), live: (columns) => progressBar(migration, columns), phase } };
 }
 
 function reasonOf({ status }: ListedMigration): string {

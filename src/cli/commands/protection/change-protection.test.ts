@@ -25,20 +25,20 @@ const cases: Record<string, Case> = {
     errors: { 0: 'no', 8: 'not found' },
     changed: [1, 2, 3, 4, 5, 6, 7, 9],
     summary: '8 VMs are no longer protected from deletion',
-    message: 'Error unprotecting 2 of 10 VMs:\n  lab/vm-0: no\n  lab/vm-8: not found',
+    message: 'Cannot unprotect 2 of 10 VMs:\n  lab/vm-0: no\n  lab/vm-8: not found',
   },
   'prints no summary if all fail': {
     vms: 1,
     errors: { 0: 'no' },
     changed: [],
-    message: 'Error unprotecting 1 of 1 VMs:\n  lab/vm-0: no',
+    message: 'Cannot unprotect 1 of 1 VMs:\n  lab/vm-0: no',
   },
   'does not try the rest if the server does not respond': {
     vms: 30,
     lost: 9,
     changed: [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15],
     summary: '15 VMs are no longer protected from deletion',
-    message: 'Error unprotecting 1 of 30 VMs:\n  lab/vm-9: gone\n  14 more were not attempted',
+    message: 'Cannot unprotect 1 of 30 VMs:\n  lab/vm-9: gone\n  14 more were not attempted',
   },
 };
 for (const [title, { vms, errors = {}, lost, changed, summary, message }] of Object.entries(cases)) {

@@ -42,8 +42,8 @@ export async function changeProtection(
   const api = await connect();
   const query = dryRunQuery(flags.dryRun, print);
   if ('name' in target) {
-    const { error } = await changeVm(api, change, { namespace: api.namespace, name: target.name }, query);
-    if (error !== undefined) throw new CommandError(`Error ${change.verb}ing VM ${target.name}: ${error}`);
+    const { error, cause } = await changeVm(api, change, { namespace: api.namespace, name: target.name }, query);
+    if (error !== undefined) throw new CommandError(`Cannot ${change.verb} VM ${target.name}: ${error}`, { cause });
     print(`VM ${target.name} is ${change.state}`);
     return;
   }
@@ -61,6 +61,7 @@ export async function changeProtection(
 interface ChangeOutcome {
   /** Why the change failed; undefined on success. */
   readonly error: string | undefined;
+  readonly cause?: unknown;
   /** The server did not respond, so further requests are pointless. */
   readonly unreachable: boolean;
 }
@@ -95,7 +96,7 @@ export async function changeAll(
   const untried = vms.length - tried;
   throw new CommandError(
     [
-      `Error ${change.verb}ing ${errors.length} of ${vms.length} VMs:`,
+      `Cannot ${change.verb} ${errors.length} of ${vms.length} VMs:`,
       ...errors,
       ...(untried === 0 ? [] : [`  ${untried} more were not attempted`]),
     ].join('\n'),
@@ -112,6 +113,6 @@ async function changeVm(
     const vm = await api.patch(vmPath('virtualmachines', namespace, name) + query, patch);
     return { error: findFailure(vm), unreachable: false };
   } catch (error) {
-    return { error: errorMessage(error), unreachable: !(error instanceof ApiError) };
+    return { error: errorMessage(error), cause: error, unreachable: !(error instanceof ApiError) };
   }
 }

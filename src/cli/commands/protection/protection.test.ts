@@ -35,7 +35,7 @@ for (const [title, { reason, want }] of Object.entries(patches)) {
 
 test('refuses a longer reason', () => {
   assert.throws(() => buildProtectChange('x'.repeat(1025)), {
-    name: 'CommandError',
+    name: 'UsageError',
     message: 'Cannot use --reason: it has 1025 characters; expected at most 1024',
   });
 });

@@ -5,7 +5,7 @@ import {
   PROTECTION_LABEL,
   PROTECTION_REASON_ANNOTATION,
 } from '#api/protection/delete-protection.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { UsageError } from '#lib/command-line/command-error.ts';
 import { parseLabelSelector } from '#kube/selectors/label-selector.ts';
 import { isRecord } from '#kube/meta.ts';
 
@@ -19,10 +19,10 @@ export interface ProtectionChange {
   findFailure(vm: unknown): string | undefined;
 }
 
-/** Without a reason, an existing one is kept; an empty reason removes it. Throws CommandError. */
+/** Without a reason, an existing one is kept; an empty reason removes it. Throws UsageError. */
 export function buildProtectChange(reason: string | undefined): ProtectionChange {
   if (reason !== undefined && reason.length > MAX_REASON_LENGTH) {
-    throw new CommandError(
+    throw new UsageError(
       `Cannot use --reason: it has ${reason.length} characters; expected at most ${MAX_REASON_LENGTH}`,
     );
   }
@@ -63,7 +63,7 @@ export interface TargetArguments {
 }
 
 /**
- * Returns the VMs to change. A command that changes VMs must name them explicitly. Throws CommandError, or ApiError for an
+ * Returns the VMs to change. A command that changes VMs must name them explicitly. Throws UsageError, or ApiError for an
  * invalid selector.
  */
 export function parseProtectionTarget({
@@ -73,18 +73,18 @@ export function parseProtectionTarget({
   namespace,
 }: TargetArguments): ProtectionTarget {
   if (name !== undefined && selector !== undefined) {
-    throw new CommandError('a name and --selector cannot be combined');
+    throw new UsageError('a name and --selector cannot be combined');
   }
   if (allNamespaces && namespace !== undefined) {
-    throw new CommandError('--namespace and --all-namespaces cannot be combined');
+    throw new UsageError('--namespace and --all-namespaces cannot be combined');
   }
   if (selector !== undefined) {
     // An empty selector would select every VM. More likely, a variable of a script is not set.
-    if (parseLabelSelector(selector).length === 0) throw new CommandError('--selector is empty');
+    if (parseLabelSelector(selector).length === 0) throw new UsageError('--selector is empty');
     return { selector, allNamespaces };
   }
-  if (name === undefined || name === '') throw new CommandError('expected the name of a VM, or --selector');
-  if (allNamespaces) throw new CommandError('--all-namespaces requires --selector');
+  if (name === undefined || name === '') throw new UsageError('expected the name of a VM, or --selector');
+  if (allNamespaces) throw new UsageError('--all-namespaces requires --selector');
   return { name };
 }
 

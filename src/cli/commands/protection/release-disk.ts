@@ -4,9 +4,9 @@ import type { CommandContext } from '#cli/command.ts';
 import type { targetFlags } from '#cli/commands/protection/change-protection.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 import { dryRunOption } from '#cli/dry-run.ts';
+import { explainFailure } from '#lib/command-line/command-error.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
 import type { FlagValues } from '#lib/command-line/flag.ts';
-import { errorMessage } from '#lib/error-message.ts';
 
 /** Throws CommandError. */
 export async function releaseDisk(
@@ -19,10 +19,7 @@ export async function releaseDisk(
     throw new CommandError('Cannot use --disk without the name of one VM: virtctl unprotect VM --disk CLAIM');
   const api = await connect();
   const body = { claimName: claim, ...dryRunOption(dryRun, print) };
-  try {
-    await api.put(verbPath('virtualmachines', api.namespace, vm, RELEASE_DISK_VERB), body);
-  } catch (cause) {
-    throw new CommandError(`Error releasing PersistentVolumeClaim ${claim}: ${errorMessage(cause)}`, { cause });
-  }
+  const path = verbPath('virtualmachines', api.namespace, vm, RELEASE_DISK_VERB);
+  await explainFailure(`Cannot release PersistentVolumeClaim ${claim}: `, api.put(path, body));
   print(`PersistentVolumeClaim ${claim} is no longer protected by VM ${vm}`);
 }

@@ -50,17 +50,21 @@ export const clone = defineCommand({
     print(`VM ${name} is being cloned to VM ${target} through snapshot ${step} and restore ${step}`);
     for (const line of cloneWarnings(source, target)) report(`Warning: ${line}`);
     if (limitMs === undefined) {
-      print(`When it is complete, delete both: kubectl delete vmrestore/${step} vmsnapshot/${step}`);
+      print(cleanUpText(step));
       return;
     }
     const untilMs = clock.elapsed() + limitMs;
     try {
-      await waitForSnapshot(api, steps.snapshot, { limitMs, status });
-      await waitForRestore(api, steps.restore, { limitMs: Math.max(untilMs - clock.elapsed(), 1000), status });
+      const advice = `it continues, see kubectl describe vmrestore ${step}; ${cleanUpText(step)}`;
+      await waitForSnapshot(api, steps.snapshot, { limitMs, status, advice });
+      const restMs = Math.max(untilMs - clock.elapsed(), 1000);
+      await waitForRestore(api, steps.restore, { limitMs: restMs, status, advice });
     } catch (error) {
       // A copy that takes longer than the limit continues.
       if (!(error instanceof WaitLimitError)) {
-        await removeSteps(api, steps).catch((cause: unknown) => report(`${leftText(step)}: ${errorMessage(cause)}`));
+        await removeSteps(api, steps).catch((cause: unknown) =>
+          report(`Warning: ${leftText(step)}: ${errorMessage(cause)}`),
+        );
       }
       throw error;
     }
@@ -68,6 +72,9 @@ export const clone = defineCommand({
     await explainFailure(`${leftText(step)}: `, removeSteps(api, steps));
   },
 });
+
+const cleanUpText = (step: string) =>
+  `When it is complete, delete both: kubectl delete vmrestore/${step} vmsnapshot/${step}`;
 
 /** Throws CommandError if the name is not valid or in use. */
 async function checkTarget(api: Pick<ApiConnection, 'get' | 'namespace'>, target: string): Promise<void> {

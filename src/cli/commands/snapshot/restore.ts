@@ -6,7 +6,7 @@ import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts
 import { checkVmName, createRestore, vmReferenceTo, waitForRestore } from '#cli/commands/snapshot/snapshot-objects.ts';
 import { defineCommand } from '#cli/command.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { findInstance, findObject } from '#cli/connection/vm-objects.ts';
+import { findInstance, findObject, readObject } from '#cli/connection/vm-objects.ts';
 import { COPY_TIMEOUT, waitFlags, waitLimitMs } from '#cli/wait/wait-flags.ts';
 import type { Stored } from '#kube/meta.ts';
 import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
@@ -66,7 +66,7 @@ interface RestoreRequest {
 
 /** Refuses a restore that would wait or fail. Throws CommandError. */
 async function checkRequest(api: Pick<ApiConnection, 'get' | 'namespace'>, request: RestoreRequest): Promise<void> {
-  const refusal = refuseSnapshot(request, await findObject(api, VIRTUAL_MACHINE_SNAPSHOTS, request.snapshot));
+  const refusal = refuseSnapshot(request, await readObject(api, VIRTUAL_MACHINE_SNAPSHOTS, request.snapshot));
   if (refusal !== undefined) throw new CommandError(refusal);
   checkVmName(request.target);
   const target = await findObject(api, VIRTUAL_MACHINES, request.target);
@@ -82,9 +82,8 @@ async function checkRequest(api: Pick<ApiConnection, 'get' | 'namespace'>, reque
 /** Returns why the snapshot cannot be restored, or undefined if it can. */
 export function refuseSnapshot(
   { vm, snapshot: name }: Pick<RestoreRequest, 'vm' | 'snapshot'>,
-  snapshot: VirtualMachineSnapshot | undefined,
+  snapshot: VirtualMachineSnapshot,
 ): string | undefined {
-  if (snapshot === undefined) return `snapshot ${name} does not exist; list the snapshots with kubectl get vmsnapshot`;
   const source = snapshot.spec.source.name;
   if (source !== vm) {
     return `snapshot ${name} is of VM ${source}; use virtctl restore ${source} --snapshot=${name}`;

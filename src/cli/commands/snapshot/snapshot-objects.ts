@@ -83,6 +83,8 @@ export async function removeObject<T extends KubeObject>(
 
 interface WaitOptions {
   readonly limitMs: number;
+  /** Replaces the advice at the limit. */
+  readonly advice?: string | undefined;
   readonly status: StatusOutput;
 }
 
@@ -90,12 +92,12 @@ interface WaitOptions {
 export async function waitForSnapshot(
   api: Reader,
   { metadata, spec }: Stored<VirtualMachineSnapshot>,
-  { limitMs, status }: WaitOptions,
+  { limitMs, status, advice }: WaitOptions,
 ): Promise<Stored<VirtualMachineSnapshot>> {
   const wait = {
     limitMs,
     problem: `Cannot confirm that snapshot ${metadata.name} is ready`,
-    advice: `it continues, see kubectl describe vmsnapshot ${metadata.name}; to cancel it, delete it`,
+    advice: advice ?? `it continues, see kubectl describe vmsnapshot ${metadata.name}; to cancel it, delete it`,
     read: async () => {
       const snapshot = await findObject(api, VIRTUAL_MACHINE_SNAPSHOTS, metadata.name);
       return judgeSnapshot(metadata, snapshot, await findObject(api, VIRTUAL_MACHINES, spec.source.name));
@@ -127,12 +129,12 @@ export function judgeSnapshot(
 export async function waitForRestore(
   api: Reader,
   { metadata, spec }: Stored<VirtualMachineRestore>,
-  { limitMs, status }: WaitOptions,
+  { limitMs, status, advice }: WaitOptions,
 ): Promise<Stored<VirtualMachineRestore>> {
   const wait = {
     limitMs,
     problem: `Cannot confirm that restore ${metadata.name} is complete`,
-    advice: `it continues, see kubectl describe vmrestore ${metadata.name}`,
+    advice: advice ?? `it continues, see kubectl describe vmrestore ${metadata.name}`,
     read: async () => {
       const restore = await findObject(api, VIRTUAL_MACHINE_RESTORES, metadata.name);
       return judgeRestore(metadata, restore, await findObject(api, VIRTUAL_MACHINES, spec.target.name));

@@ -3,13 +3,14 @@ import { TRANSITION_JOBS, type TransitionJob } from '#api/machine-types/kinds.ts
 import { canonicalTypes } from '#api/machine-types/node-types.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { defineCommand, type VirtctlGroup } from '#cli/command.ts';
-import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
+import { UsageError, explainFailure } from '#lib/command-line/command-error.ts';
 import { switchFlag } from '#lib/command-line/flag.ts';
 import { checkOptions } from '#cli/machine-types/check-options.ts';
 import { previewVm, previewText } from '#cli/machine-types/plan-preview.ts';
 import { readFleet, readRecords } from '#cli/machine-types/read-fleet.ts';
 import { findIdleFlags, selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
 import { createdText, buildTransitionJob } from '#cli/machine-types/transition-job.ts';
+import { FLEET_TIMEOUT, waitFlags, waitLimitMs } from '#cli/wait/wait-flags.ts';
 import { waitForTransition } from '#cli/machine-types/wait-for-transition.ts';
 import { formatValue, outputFlag } from '#cli/output-format.ts';
 import { readConfiguration } from '#cli/connection/vm-objects.ts';
@@ -48,7 +49,7 @@ export const updateMachineTypes = defineCommand({
       name: 'dry-run',
       help: 'Print the plan and what guests would notice, without changing anything.',
     }),
-    wait: switchFlag({ name: 'wait', help: 'Wait until the job ends and show its progress.' }),
+    ...waitFlags('the job ends', FLEET_TIMEOUT),
     output: { ...outputFlag, help: 'With --dry-run: output format, json or yaml; a table by default.' },
   },
   // More than one glob is refused by transitionOptions, which explains the cause.
@@ -56,8 +57,9 @@ export const updateMachineTypes = defineCommand({
   async run({ args, flags, namespace, connect, print, report, paint, status, terminal }) {
     const options = transitionOptions({ args, flags, namespace });
     const format = flags.output;
-    if (flags.wait && flags.dryRun) throw new CommandError('--wait cannot be combined with --dry-run');
-    if (format !== undefined && !flags.dryRun) throw new CommandError('--output requires --dry-run');
+    if (flags.wait && flags.dryRun) throw new UsageError('--wait cannot be combined with --dry-run');
+    if (format !== undefined && !flags.dryRun) throw new UsageError('--output requires --dry-run');
+    const limitMs = waitLimitMs(flags, FLEET_TIMEOUT);
     const api = await connect();
     const configuration = await readConfiguration(api, report);
     const nodes = await checkOptions(api, options, configuration, report);
@@ -76,10 +78,11 @@ export const updateMachineTypes = defineCommand({
       return;
     }
     const creating = api.post(collectionPath(TRANSITION_JOBS, SYSTEM_NAMESPACE), buildTransitionJob(options));
-    const job = (await explainFailure('Error creating job: ', creating)) as Stored<TransitionJob>;
+    const job = (await explainFailure('Cannot create the job: ', creating)) as Stored<TransitionJob>;
     print(createdText(job.metadata.name));
     const { maxFailures } = options;
-    if (flags.wait) await waitForTransition(api, job.metadata.name, { maxFailures, status, print });
+    if (limitMs === undefined) return;
+    await waitForTransition(api, job.metadata.name, { maxFailures, limitMs, status, print });
   },
 });
 

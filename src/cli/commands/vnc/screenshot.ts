@@ -1,4 +1,5 @@
 /** virtctl vnc screenshot */
+import { parseInstanceTarget } from '#cli/commands/access/target.ts';
 import { defineCommand } from '#cli/command.ts';
 import { explainFailure } from '#lib/command-line/command-error.ts';
 import { switchFlag, requiredFlag } from '#lib/command-line/flag.ts';
@@ -30,10 +31,14 @@ export const vncScreenshot = defineCommand({
     }),
   },
   args: 1,
-  async run({ args: [name = ''], flags: { file, moveCursor }, connect, terminal }) {
+  async run({ args: [target = ''], flags: { file, moveCursor }, connect, terminal }) {
+    const { name, namespace } = parseInstanceTarget(target);
     const api = await connect();
-    const path = `${verbPath('virtualmachineinstances', api.namespace, name, 'vnc/screenshot')}?moveCursor=${moveCursor}`;
-    const picture = await explainFailure(`Can't access VMI ${name}: `, api.getBytes(path, MAX_PICTURE_BYTES));
+    const path = `${verbPath('virtualmachineinstances', namespace ?? api.namespace, name, 'vnc/screenshot')}?moveCursor=${moveCursor}`;
+    const picture = await explainFailure(
+      `Cannot take a screenshot of VMI ${name}: `,
+      api.getBytes(path, MAX_PICTURE_BYTES),
+    );
     if (file === '-') terminal.stdout.write(picture);
     else await writeLocalFile(file, [picture], { force: true });
   },

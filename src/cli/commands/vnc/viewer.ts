@@ -1,5 +1,5 @@
 /** Chooses the VNC viewer and its arguments like KubeVirt's virtctl. */
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, UsageError } from '#lib/command-line/command-error.ts';
 import type { Programs } from '#cli/programs.ts';
 
 export const VIEWER_TYPES = ['tiger', 'chicken', 'real', 'remote-viewer'] as const;
@@ -34,7 +34,7 @@ const ARGS: Readonly<Record<ViewerType, (port: number) => string[]>> = {
 /** Returns the viewer to run. Throws CommandError if there is none. */
 export async function findViewer({ type, path }: ViewerOptions, programs: Programs): Promise<Viewer> {
   if (type !== undefined) return await findNamedViewer(type, path, programs);
-  if (path !== undefined) throw new CommandError('--vnc-path requires --vnc-type');
+  if (path !== undefined) throw new UsageError('--vnc-path requires --vnc-type');
   const { platform } = programs;
   const known: readonly (readonly [ViewerType, string])[] =
     platform === 'darwin'
@@ -59,7 +59,7 @@ export async function findViewer({ type, path }: ViewerOptions, programs: Progra
 
 async function findNamedViewer(word: string, path: string | undefined, programs: Programs): Promise<Viewer> {
   const type = VIEWER_TYPES.find((one) => one === word);
-  if (type === undefined) throw new CommandError(`unsupported vnc-type: ${word}; expected ${VIEWER_TYPES.join(', ')}`);
+  if (type === undefined) throw new UsageError(`unsupported vnc-type: ${word}; expected ${VIEWER_TYPES.join(', ')}`);
   if (programs.platform !== 'darwin' && MAC_ONLY.has(type)) {
     throw new CommandError(`unsupported vnc-type for ${programs.platform}: ${type}`);
   }

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { socketStreams, joinStreams } from '#cli/commands/access/join-streams.ts';
+import { parseInstanceTarget } from '#cli/commands/access/target.ts';
 import { findViewer, VIEWER_TYPES, type Viewer } from '#cli/commands/vnc/viewer.ts';
 import { PLAIN_STREAM_PROTOCOL } from '#api/names.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
@@ -61,18 +62,19 @@ export const vnc = {
     args: 1,
     async run(context) {
       const { args, flags, connect, print } = context;
-      const [name = ''] = args;
+      const target = parseInstanceTarget(args[0] ?? '');
       const viewer = flags.proxyOnly
         ? undefined
         : await findViewer({ type: flags.vncType, path: flags.vncPath }, context.programs);
       const api = await connect();
-      const display = await openDisplay(api, name, flags.preserveSession);
+      const guest = { name: target.name, namespace: target.namespace ?? api.namespace };
+      const display = await openDisplay(api, guest, flags.preserveSession);
       const address = flags.proxyOnly ? (flags.address ?? LOCAL) : LOCAL;
       const server = await listen(address, flags.port, () => display.destroy());
       const { port } = server.address() as AddressInfo;
       const ending = new AbortController();
       try {
-        const served = serveOne(server, display, () => warnOfPause(api, name, context));
+        const served = serveOne(server, display, () => warnOfPause(api, guest, context));
         if (viewer === undefined) {
           print(JSON.stringify({ port }));
           await Promise.race([served, context.untilInterrupted()]);
@@ -92,6 +94,11 @@ export const vnc = {
   commands: [vncScreenshot],
 };
 
+interface NamedInstance {
+  readonly name: string;
+  readonly namespace: string;
+}
+
 async function runViewer(
   programs: Programs,
   { program, args }: Viewer,
@@ -99,12 +106,19 @@ async function runViewer(
   ending: { readonly signal: AbortSignal },
 ): Promise<void> {
   const code = await programs.run(program, args(port), ending);
-  if (code !== 0) throw new CommandError(`${program} execution failed: exit status ${code}`);
+  if (code !== 0) throw new CommandError(`Cannot show the display: ${program} ended with exit status ${code}`);
 }
 
-async function openDisplay(api: ApiConnection, name: string, preserve: boolean): Promise<WebSocketStream> {
-  const path = `${verbPath('virtualmachineinstances', api.namespace, name, 'vnc')}?preserveSession=${preserve}`;
-  return await explainFailure(`can't access VMI ${name}: `, api.openWebSocket(path, [PLAIN_STREAM_PROTOCOL]));
+async function openDisplay(
+  api: ApiConnection,
+  { name, namespace }: NamedInstance,
+  preserve: boolean,
+): Promise<WebSocketStream> {
+  const path = `${verbPath('virtualmachineinstances', namespace, name, 'vnc')}?preserveSession=${preserve}`;
+  return await explainFailure(
+    `Cannot open the display of VMI ${name}: `,
+    api.openWebSocket(path, [PLAIN_STREAM_PROTOCOL]),
+  );
 }
 
 async function listen(address: string, port: number, failed: () => void): Promise<Server> {
@@ -117,15 +131,15 @@ async function listen(address: string, port: number, failed: () => void): Promis
     return server;
   } catch (cause) {
     failed();
-    throw new CommandError(`can't listen on ${address}:${port}: ${errorMessage(cause)}`, { cause });
+    throw new CommandError(`Cannot listen on ${address}:${port}: ${errorMessage(cause)}`, { cause });
   }
 }
 
 /** Serves the first viewer until it disconnects or the display closes. */
 async function serveOne(server: Server, display: WebSocketStream, connected: () => Promise<void>): Promise<void> {
   const closed = new Promise<never>((_, reject) => {
-    display.once('error', (cause) => reject(new CommandError(`error encountered: ${cause.message}`, { cause })));
-    display.once('close', () => reject(new CommandError('error encountered: the display was closed')));
+    display.once('error', (cause) => reject(new CommandError(`The display was closed: ${cause.message}`, { cause })));
+    display.once('close', () => reject(new CommandError('The display was closed')));
   });
   const socket = await Promise.race([acceptViewer(server), closed]);
   await connected();
@@ -144,7 +158,7 @@ async function acceptViewer(server: Server): Promise<Socket> {
   const [socket] = (await Promise.race([
     once(server, 'connection'),
     once(server, 'close').then(() => {
-      throw new CommandError(`error encountered: no viewer connected within ${CONNECT_MS / 1000} seconds`);
+      throw new CommandError(`Cannot show the display: no viewer connected within ${CONNECT_MS / 1000} seconds`);
     }),
   ])) as [Socket];
   socket.on('error', () => {});
@@ -153,10 +167,10 @@ async function acceptViewer(server: Server): Promise<Socket> {
 
 async function warnOfPause(
   api: ApiConnection,
-  name: string,
+  { name, namespace }: NamedInstance,
   { report }: Pick<CommandContext<unknown>, 'report'>,
 ): Promise<void> {
-  const vmi = await api.get(vmPath('virtualmachineinstances', api.namespace, name)).catch(() => undefined);
+  const vmi = await api.get(vmPath('virtualmachineinstances', namespace, name)).catch(() => undefined);
   const status = isRecord(vmi) && isRecord(vmi['status']) ? vmi['status'] : {};
   const conditions = Array.isArray(status['conditions']) ? (status['conditions'] as Condition[]) : [];
   if (!isTrue(conditions, 'Paused')) return;

@@ -148,12 +148,14 @@ export class SnapshotPlane {
   }
 
   #observerParts(): ObserverParts {
+    const list = (type: ResourceType) =>
+      Promise.resolve({ items: this.cacheOf(type).list(), metadata: { resourceVersion: String(this.#revision) } });
     const get = <T extends KubeObject>(type: ResourceType<T>, name: ObjectName): Promise<Stored<T>> => {
       const found = this.cacheOf(type).get(keyOf(name));
       return found === undefined ? Promise.reject(notFound(type, name.name)) : Promise.resolve(found);
     };
     return {
-      client: { get } as unknown as Client,
+      client: { get, list } as unknown as Client,
       informer: <T extends KubeObject>(type: ResourceType<T>) =>
         (this.emptyCaches.has(type) ? new ObjectCache<T>() : this.cacheOf(type)) as unknown as Informer<T>,
       clock: { now: () => this.nowMs, elapsed: () => this.nowMs, after: () => () => undefined },

@@ -5,6 +5,7 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { FULL_MEMORY } from '#controllers/shared/launcher/launcher-resources.ts';
 import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
@@ -73,5 +74,15 @@ export function aVolume(name: string, annotations: Record<string, string> = {}):
 /** Returns a world in which all claims of the instance exist, unless `claims` is given. */
 export function aWorld({ vmi = aVmi(), ...more }: Partial<VmiWorld> = {}): VmiWorld {
   const claims = new Map<string, ClaimView>(claimNamesOf(vmi.spec).map((name) => [name, { claim: aClaim(name) }]));
-  return { vmi, claims, otherPods: [], isMigrationActive: false, isNodeReachable: true, now: NOW, ...more };
+  return {
+    vmi,
+    claims,
+    heldClaims: [],
+    otherPods: [],
+    isMigrationActive: false,
+    isNodeReachable: true,
+    policy: FULL_MEMORY,
+    now: NOW,
+    ...more,
+  };
 }

@@ -3,11 +3,11 @@
  * observed version, so that two claims cannot get the same volume. Provisioners create, expand and delete volumes; they
  * are ordinary clients.
  */
-import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import type { EngineControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
 import { ENGINE_NODES } from '#engine/controllers/kinds.ts';
+import { BIND_COMPLETED } from '#engine/controllers/persistent-volume/bind.ts';
 import {
   type ClaimBindingWorld,
   decideClaimBinding,
@@ -20,7 +20,6 @@ import {
   lacksClass,
 } from '#engine/controllers/persistent-volume/storage-class.ts';
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
-import { isApiError } from '#kube/api-error.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
@@ -37,6 +36,7 @@ import {
   type Source,
   startController,
 } from '#runtime/controller.ts';
+import { createLiveReader, type LiveReader } from '#runtime/live-reader.ts';
 
 /** Volumes by the key of their claim, or by class if they have none. */
 const BY_CLAIM = 'claim-or-class';
@@ -78,12 +78,19 @@ function classIndexKey(name: string): string {
   return `/${name}`;
 }
 
-function claimDefinition({ informer }: EngineControllerParts): ControllerDefinition<ClaimBindingWorld> {
+function claimDefinition({ client, informer }: EngineControllerParts): ControllerDefinition<ClaimBindingWorld> {
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const volumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(STORAGE_CLASSES);
   const nodes = informer(ENGINE_NODES);
+  const readLive = createLiveReader(client);
   const waitingFor = (className: string): string[] => claims.byIndex(WAITING, className).map(objectKey);
+
+  /** Returns the volume that the claim names. The API is asked before the volume of a bound claim counts as lost. */
+  async function findNamedVolume(claim: Stored<PersistentVolumeClaim>, name: string, options: { signal: AbortSignal }) {
+    const isBound = storageAnnotationOf(claim, BIND_COMPLETED) !== undefined;
+    return volumes.get(name) ?? (isBound ? await readLive(PERSISTENT_VOLUMES, { name }, options) : undefined);
+  }
 
   return defineController<ClaimBindingWorld>({
     name: 'persistent-volume-binder',
@@ -97,11 +104,11 @@ function claimDefinition({ informer }: EngineControllerParts): ControllerDefinit
         part: ({ metadata }) => metadata.labels,
       }),
     ],
-    observe(key) {
+    async observe(key, options) {
       const claim = claims.get(key);
       if (claim === undefined) return undefined;
       const { volumeName } = claim.spec;
-      if (volumeName) return { claim, volume: volumes.get(volumeName), candidates: [] };
+      if (volumeName) return { claim, volume: await findNamedVolume(claim, volumeName, options), candidates: [] };
       const className = classNameOf(claim);
       const reserved = volumes.byIndex(BY_CLAIM, key);
       const free = volumes.byIndex(BY_CLAIM, classIndexKey(className));
@@ -136,6 +143,7 @@ function volumeSource(volumes: Informer<PersistentVolume>, claims: Informer<Pers
 function volumeDefinition({ client, informer, clock }: EngineControllerParts): ControllerDefinition<VolumePhaseWorld> {
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const volumes = informer(PERSISTENT_VOLUMES);
+  const readLive = createLiveReader(client);
   return defineController<VolumePhaseWorld>({
     name: 'persistent-volume-phases',
     type: PERSISTENT_VOLUMES,
@@ -147,7 +155,7 @@ function volumeDefinition({ client, informer, clock }: EngineControllerParts): C
     async observe(key, options) {
       const volume = volumes.get(key);
       if (volume === undefined) return undefined;
-      return { volume, claim: await findBoundClaim(volume, claims, client, options), now: timestamp(clock.now()) };
+      return { volume, claim: await findBoundClaim(volume, claims, readLive, options), now: timestamp(clock.now()) };
     },
     decide: decideVolumePhase,
     subject: ({ volume }) => volume,
@@ -158,7 +166,7 @@ function volumeDefinition({ client, informer, clock }: EngineControllerParts): C
 async function findBoundClaim(
   { spec, status }: Stored<PersistentVolume>,
   claims: Informer<PersistentVolumeClaim>,
-  reader: Pick<Reader, 'get'>,
+  readLive: LiveReader,
   options: { signal: AbortSignal },
 ): Promise<Stored<PersistentVolumeClaim> | undefined> {
   const { namespace, name = '', uid } = spec.claimRef ?? {};
@@ -166,11 +174,6 @@ async function findBoundClaim(
   const known = claims.get(keyOf({ namespace, name }));
   if (known?.metadata.uid === uid) return known;
   if (status?.phase === 'Released' || status?.phase === 'Failed') return undefined;
-  try {
-    const live = await reader.get(PERSISTENT_VOLUME_CLAIMS, { namespace, name }, options);
-    return live.metadata.uid === uid ? live : undefined;
-  } catch (error) {
-    if (isApiError(error, 'NotFound') && error.details?.name === name) return undefined;
-    throw error;
-  }
+  const live = await readLive(PERSISTENT_VOLUME_CLAIMS, { namespace, name }, options);
+  return live?.metadata.uid === uid ? live : undefined;
 }

@@ -10,6 +10,7 @@ import { removeListItem } from '#engine/controllers/remove-list-item.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
+import { USE_RECHECK_MS } from '#runtime/live-use.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';
 
 const CLAIM_FINALIZER = 'kubernetes.io/pvc-protection';
@@ -29,7 +30,8 @@ export function decideProtection({ object, type, finalizer, used }: ProtectedWor
   const index = finalizers.indexOf(finalizer);
   const target = { do: 'patch', type, name: { namespace, name }, uid } as const;
   if (deletionTimestamp !== undefined) {
-    if (index < 0 || used) return EMPTY_PLAN;
+    if (index < 0) return EMPTY_PLAN;
+    if (used) return { changes: [], requeueAfterMs: USE_RECHECK_MS };
     const patch = { type: 'json' as const, body: removeListItem('/metadata/finalizers', index, finalizer) };
     return { changes: [{ ...target, patch, why: 'it is no longer in use' }] };
   }

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { isCommand, type Command, type CommandEntry } from '#lib/command-line/command.ts';
 import type { FlagTable } from '#lib/command-line/flag.ts';
-import { commandHelp } from '#lib/command-line/help.ts';
+import { commandHelp, usageLine } from '#lib/command-line/help.ts';
+import { EXIT_USAGE, exitCodeOf, renderError } from '#lib/command-line/render-error.ts';
 import { resolveCall, type ProgramTable } from '#lib/command-line/resolve-call.ts';
 import { shellWords } from '#lib/command-line/testing/shell-words.ts';
 
@@ -52,6 +53,24 @@ export function checkCommands<Context, Shared extends FlagTable>(
         }
       });
 
+      test(`${path} shows its usage after a wrong command line`, () => {
+        const usage = `Usage: ${usageLine(path, command.usage)}\nTry: ${path} --help`;
+        for (const words of wrongWords(command)) {
+          const argv = [...path.split(' ').slice(1), ...words];
+          assert.throws(
+            () => resolveCall(program, argv),
+            (error) => {
+              assert.equal(exitCodeOf(error), EXIT_USAGE);
+              const [message, ...rest] = renderError(error).split('\n');
+              assert.match(message ?? '', /^error: \S/);
+              assert.equal(rest.join('\n'), usage);
+              return true;
+            },
+            argv.join(' '),
+          );
+        }
+      });
+
       test(`${path} has examples that parse`, () => {
         assert.ok(callsIn(command.example, program).includes(command), 'one of them is of the command itself');
       });
@@ -65,6 +84,18 @@ export function checkCommands<Context, Shared extends FlagTable>(
       }
     });
   });
+}
+
+/** Returns arguments and flags that the command does not accept: too few, too many, and an unknown flag. */
+function wrongWords<Context>({ args, commands, takesAll }: Command<Context>): string[][] {
+  const [least, most] = typeof args === 'number' ? [args, args] : args;
+  const words = (count: number) => Array.from({ length: count }, () => 'x');
+  return [
+    ...(least === 0 ? [] : [words(least - 1)]),
+    ...(most === Infinity ? [] : [words(most + 1)]),
+    ...(takesAll === true ? [] : [['--no-such-flag', ...words(least)], ['-Q']]),
+    // A command with commands of its own takes an unknown word as an argument.
+  ].filter((given) => commands === undefined || given.length > 0 || least > 0);
 }
 
 /** Returns the commands that the lines of an example call. */

@@ -2,6 +2,7 @@
  * The bus of a device (PCI or that of a controller), its candidate places there, and its recorded place. The rows come
  * from rowsFor (known-devices.ts).
  */
+import { byClaim, isGone, isUnplugged } from '#api/devices/known-devices.ts';
 import { isRootPort, type DeviceAddress, type LearnedDevice } from '#api/devices/learned-device.ts';
 import { INTERFACE_MODELS, isConventional } from '#api/domain/interface.ts';
 import { unreachable } from '#lib/invariant.ts';
@@ -58,28 +59,28 @@ function fixtureOfDevice(device: Exclude<PlaceableDevice, DiskDevice | Interface
 
 /**
  * Returns the recorded places on one bus by device id. `devicesById` are the devices of the guest; rows of other
- * devices are of devices that are gone. Places that the layout does not have are omitted (isRecordUnusable), and so is
- * the place of a returning device that another device of the guest occupies meanwhile.
+ * devices are of devices that are unplugged or gone. Places that the layout does not have are omitted (isRecordUnusable),
+ * and so is the place of a returning device that belongs to another device meanwhile, or that the spec names (`reserved`).
  */
 export function recordedPlaces(
   rows: readonly LearnedDevice[],
   bus: DeviceBus,
   devicesById: ReadonlyMap<string, PlaceableDevice>,
   layout: Layout,
+  reserved: ReadonlySet<number> = new Set(),
 ): ReadonlyMap<string, number> {
   const recorded = new Map<string, number>();
   const occupied = new Set<number>();
-  // Plugged devices first: an unplugged device does not get a place that a plugged one has.
-  const isUnplugged = ({ plugged }: LearnedDevice) => plugged === false;
-  for (const row of [...rows.filter((each) => !isUnplugged(each)), ...rows.filter(isUnplugged)]) {
+  for (const row of byClaim(rows)) {
     // The layout decides the addresses of root ports, whatever another manager recorded.
     if (isRootPort(row)) continue;
     const device = devicesById.get(row.id);
     const place = device === undefined ? placeOnBus(row, bus, layout) : recordedPlaceOf(device, row, layout);
     if (place === undefined || (device !== undefined && deviceBusOf(device) !== bus)) continue;
-    if (device !== undefined && isUnplugged(row) && occupied.has(place)) continue;
+    const isTaken = occupied.has(place) || (isGone(row) && reserved.has(place));
+    if (device !== undefined && isTaken && (row.plugged === false || isGone(row))) continue;
     recorded.set(row.id, place);
-    if (device !== undefined) occupied.add(place);
+    if (device !== undefined || isUnplugged(row)) occupied.add(place);
   }
   return recorded;
 }

@@ -2,6 +2,7 @@
  * Gives every device its address in the layout of the chipset: on PCI, or as a unit of its controller. device-places.ts
  * knows the candidates for each device; allocate.ts distributes them.
  */
+import { isUnplugged } from '#api/devices/known-devices.ts';
 import { isRootPort, type LearnedDevice } from '#api/devices/learned-device.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 import { allocate, type PlaceRequest } from '#api/devices/allocate.ts';
@@ -42,9 +43,9 @@ export function placeDevices(
   problems.push(...findUnusableRows(unplaced, rows, layout));
 
   const pciDevices = unplaced.filter(({ device }) => deviceBusOf(device) === 'pci');
-  const recorded = recordedPlaces(rows, 'pci', devicesById, layout);
   const pciRequests = pciDevices.map((want) => toPciPlaceRequest(want, layout, problems));
   const reservedPlaces = parsePlaces(reserved, layout);
+  const recorded = recordedPlaces(rows, 'pci', devicesById, layout, new Set(reservedPlaces));
   const slots = allocate(pciRequests, recorded, pci, reservedPlaces);
   problems.push(...slots.problems);
   const addresses = new Map([...slots.places].map(([id, place]) => [id, pci.addressOf(place)]));
@@ -59,8 +60,9 @@ export function placeDevices(
     for (const [id, unit] of units.places) addresses.set(id, places.addressOf(unit));
   }
 
-  // Not the places of rows without a device: a remembered place needs no port.
-  const usedPlaces = new Set([...slots.places.values(), ...reservedPlaces]);
+  // The place of a device that is gone needs no port; that of a device that can be plugged in again does.
+  const unplugged = recordedPlaces(rows.filter(isUnplugged), 'pci', devicesById, layout).values();
+  const usedPlaces = new Set([...slots.places.values(), ...reservedPlaces, ...unplugged]);
   return {
     devices: unplaced.map(({ device }) => {
       const address = addresses.get(device.id);

@@ -4,7 +4,7 @@
  */
 import { chipsetOf } from '#api/devices/chipset.ts';
 import { chooseFree } from '#api/devices/allocate.ts';
-import { rowsFor, type KnownDevices } from '#api/devices/known-devices.ts';
+import { isGone, rowsFor, type KnownDevices } from '#api/devices/known-devices.ts';
 import type { Layout } from '#node/definition/addresses/layout.ts';
 import { layoutOf } from '#node/definition/addresses/layouts.ts';
 import { parsePlace, parsePlaces } from '#node/definition/addresses/place-devices.ts';
@@ -24,8 +24,8 @@ export type HotplugPlacement =
 
 /**
  * Chooses the place that the spec names; else the recorded place, if it is free; else the first free place that neither
- * the record nor the spec (`reserved`, its PCI addresses) has for another device; else any free place. A device that is
- * already in the guest keeps its place.
+ * the record nor the spec (`reserved`, its PCI addresses) has for another device; else the place of a device that is gone.
+ * The place of a device that is only unplugged stays its own. A device that is already in the guest keeps its place.
  */
 export function placeHotplugged(
   { device, pciAddress }: UnplacedDevice<PluggableDevice>,
@@ -60,9 +60,14 @@ export function placeHotplugged(
   const recorded = row && recordedPlaceOf(device, row, layout);
   if (recorded !== undefined && exists(recorded) && !occupied.has(recorded)) return at(recorded);
 
-  const recordedOthers = recordedPlaces(rows, bus, new Map([[device.id, device]]), layout).values();
-  const avoided = new Set([...recordedOthers, ...(bus === 'pci' ? parsePlaces(reserved, layout) : [])]);
-  const place = chooseFree(candidatePlaces(device, layout).filter(exists), occupied, avoided);
+  const placesOf = (others: typeof rows) =>
+    recordedPlaces(others, bus, new Map([[device.id, device]]), layout).values();
+  const kept = new Set([
+    ...placesOf(rows.filter((other) => !isGone(other))),
+    ...(bus === 'pci' ? parsePlaces(reserved, layout) : []),
+  ]);
+  const candidates = candidatePlaces(device, layout).filter((place) => exists(place) && !kept.has(place));
+  const place = chooseFree(candidates, occupied, new Set(placesOf(rows.filter(isGone))));
   if (place !== undefined) return at(place);
   return { problem: `no ${places.noun} is free in the running guest; unplug a device or restart the guest` };
 }

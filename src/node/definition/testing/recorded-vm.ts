@@ -8,7 +8,7 @@ import type { Devices } from '#api/domain/devices.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Interface } from '#api/domain/interface.ts';
 import { isFixedDeviceId } from '#api/devices/fixed-devices.ts';
-import type { DeviceAddress, LearnedDevice } from '#api/devices/learned-device.ts';
+import { isRootPort, type DeviceAddress, type LearnedDevice } from '#api/devices/learned-device.ts';
 import { readKnownDevices, type KnownDevices } from '#api/devices/known-devices.ts';
 import { identityDiff } from '#api/identity/identity-diff.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
@@ -64,6 +64,8 @@ export class RecordedVm {
   /** Rows of removed disks and interfaces. */
   #freed: readonly LearnedDevice[] = [];
   #guest: DomainDefinition | undefined;
+  /** True if the rows come from another manager, and the guest has not run here yet. */
+  #isImported = false;
   /** The number of ports and controllers that starts after the first one added. */
   addedControllers = 0;
   /** The first address of every device that still exists. */
@@ -189,14 +191,27 @@ export class RecordedVm {
     return isOther;
   }
 
+  /** Exports the VM in a format that lists no root ports, imports it as another VM, and starts that. */
+  reimport(): boolean {
+    const guest = this.#running();
+    const devices = this.#record.devices.filter((row) => !isRootPort(row));
+    if (devices.length === 0) return false;
+    this.#record = { ...this.#record, devices };
+    this.#guest = { ...guest, devices: guest.devices.filter(({ type }) => type !== 'root-port') };
+    this.#isImported = true;
+    this.restart();
+    return true;
+  }
+
   restart(): boolean {
     const input = anInput(this.#vmi(), { known: this.#known() });
     const machines = MACHINES[this.#chipset].map((name) => ({ name, deprecated: false, maxCpus: 255 }));
     const { definition, problems } = defineDomain({ ...input, capabilities: { ...input.capabilities, machines } });
     assert.deepEqual(problems, undefined);
     const gone = this.#gone(definition);
-    this.#checkPorts(definition);
+    if (!this.#isImported) this.#checkPorts(definition);
     this.#checkDiff(definition);
+    this.#isImported = false;
     this.#guest = definition;
     this.#learn();
     for (const id of gone) this.#forget(id);
@@ -280,7 +295,7 @@ export class RecordedVm {
       ...(machine !== undefined && { machine: { type: machine } }),
       devices: [...devices],
       freed: [...this.#freed],
-      learnedAt: '2026-01-01T00:00:00Z',
+      ...(!this.#isImported && { learnedAt: '2026-01-01T00:00:00Z' }),
     };
   }
 

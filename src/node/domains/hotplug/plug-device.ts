@@ -7,6 +7,7 @@ import type { Stored } from '#kube/meta.ts';
 import { defineHotplugDisk, defineHotplugInterface } from '#node/definition/define-hotplug.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
 import type { PluggableDevice } from '#node/hardware/domain-definition.ts';
+import { describeDiskProblem, findHolder } from '#node/domains/describe-disk-problem.ts';
 import type { HotplugDevice } from '#node/domains/hotplug/hotplug-devices.ts';
 import { knownDevices, prepareVolumes, type StartParts } from '#node/domains/start-instance.ts';
 import { HypervisorError, type DomainInspection } from '#node/hypervisor/hypervisor.ts';
@@ -43,8 +44,10 @@ export async function plugDevice(
     return isInGuest(placed.device, hypervisor.inspect(uid)) ? { is: 'plugged' } : idInUseOutcome(placed.device);
   } catch (error) {
     if (!(error instanceof HypervisorError)) throw error;
-    const { permanent, message } = error;
-    return permanent ? plugFailure(message) : { is: 'waiting', reason: 'PlugFailed', message };
+    const { permanent, disk } = error;
+    const is = permanent ? 'failed' : 'waiting';
+    if (disk === undefined) return { is, reason: 'PlugFailed', message: error.message };
+    return { is, ...describeDiskProblem(disk, vmi, 'plug in', findHolder(medium?.source.path, uid, hypervisor)) };
   }
 }
 

@@ -8,6 +8,7 @@ import { invariant } from '#lib/invariant.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
 import {
   HypervisorError,
+  type FailedDisk,
   portRefusedError,
   type CopyState,
   type DiskCopy,
@@ -36,6 +37,8 @@ interface PendingSend {
 export interface GuestControls {
   shutDown(): void;
   crash(message: string): void;
+  /** Pauses the guest as an error of these disks would; resume continues it. */
+  failDisks(disks: readonly FailedDisk[]): void;
   ignorePowerButton(): void;
   print(text: string): void;
   /** Keeps all devices until releaseDevices is called. */
@@ -130,6 +133,10 @@ export class FakeGuest implements GuestControls {
   shutDown(): void {
     if (this.record.current.state !== 'ended') this.print('\r\nPower down\r\n');
     this.#end({ state: 'ended', how: 'shutdown' });
+  }
+
+  failDisks(failedDisks: readonly FailedDisk[]): void {
+    this.#setState({ state: 'paused', why: 'ioError', failedDisks });
   }
 
   crash(message: string): void {

@@ -24,6 +24,7 @@ import { DiskCopies } from '#node/hypervisor/qemu/disks/disk-copies.ts';
 import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import { removeKeyFiles } from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
 import type { EndedState } from '#node/hypervisor/qemu/record/domain-record.ts';
+import { readFailedDisks } from '#node/hypervisor/qemu/disks/failed-disks.ts';
 import { growDisk, readDiskSizes } from '#node/hypervisor/qemu/disks/disk-size.ts';
 import { GuestMigration } from '#node/hypervisor/qemu/migration/guest-migration.ts';
 import { GuestWatchdog } from '#node/hypervisor/qemu/guest-io/guest-watchdog.ts';
@@ -272,8 +273,9 @@ export class QemuDomain {
   }
 
   #error(verb: string, why: string, cause?: unknown): HypervisorError {
-    const permanent = cause instanceof HypervisorError && cause.permanent;
-    return new HypervisorError(`Cannot ${verb} domain "${this.#record.definition.name}": ${why}`, { cause, permanent });
+    const { permanent = false, disk } = cause instanceof HypervisorError ? cause : {};
+    const message = `Cannot ${verb} domain "${this.#record.definition.name}": ${why}`;
+    return new HypervisorError(message, { cause, permanent, disk });
   }
 
   async #withQmp<T>(verb: string, work: (qmp: QmpClient) => Promise<T>): Promise<T> {
@@ -296,11 +298,19 @@ export class QemuDomain {
 
   async #refresh(): Promise<QemuRunState> {
     const answer = await this.#withQmp('read the state of', (qmp) => qmp.execute('query-status'));
-    const runState = combineStates(this.#record.migration, parseRunState(answer));
+    const runState = await this.#withFailedDisks(combineStates(this.#record.migration, parseRunState(answer)));
     if (this.#destroying || this.#ending !== undefined) return runState;
     if (runState.state === 'ended') await this.#endGuest(runState);
     else this.#setState(runState.state === 'never ran' ? PAUSED : runState);
     return runState;
+  }
+
+  /** Adds the disks whose errors have paused the guest. Without an answer the state is reported without them. */
+  async #withFailedDisks<T extends QemuRunState>(found: T): Promise<T | DomainState> {
+    if (found.state !== 'paused' || found.why !== 'ioError') return found;
+    const read = (qmp: QmpClient) => readFailedDisks(qmp, this.#record.definition);
+    const failedDisks = await this.#withQmp('read the disk errors of', read).catch(() => []);
+    return failedDisks.length === 0 ? found : { ...found, failedDisks };
   }
 
   /** Retries after a failure: an event comes only once, and QEMU may be too busy to answer now. */

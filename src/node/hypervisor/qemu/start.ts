@@ -9,6 +9,8 @@ import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { IncomingMigration } from '#node/hypervisor/migration.ts';
 import { addKvmGroup } from '#node/hypervisor/qemu/process/accelerator.ts';
 import { qemuArguments } from '#node/hypervisor/qemu/arguments/qemu-arguments.ts';
+import { findDiskProblem } from '#node/hypervisor/qemu/disks/disk-problem.ts';
+import { QemuExitError } from '#node/hypervisor/qemu/monitor/monitor.ts';
 import { clearTpmState } from '#node/hypervisor/qemu/state/move-state.ts';
 import { startLine } from '#node/hypervisor/qemu/process/process-log.ts';
 import type { QemuContext } from '#node/hypervisor/qemu/process/context.ts';
@@ -60,9 +62,11 @@ export async function startQemuDomain(
       await step().catch((err: unknown) => context.log.error({ err, domain: dir.id }, 'Cannot undo a failed start'));
     }
     if (options.signal?.aborted === true) throw cause;
-    const permanent = cause instanceof HypervisorError && cause.permanent;
     const { message } = cause as Error;
-    throw new HypervisorError(`Cannot start domain "${definition.name}": ${message}`, { cause, permanent });
+    const option = cause instanceof QemuExitError ? cause.option : undefined;
+    const disk = option && findDiskProblem(option, definition.devices);
+    const permanent = (cause instanceof HypervisorError && cause.permanent) || disk?.is === 'damaged';
+    throw new HypervisorError(`Cannot start domain "${definition.name}": ${message}`, { cause, permanent, disk });
   }
 }
 

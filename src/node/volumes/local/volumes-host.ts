@@ -53,6 +53,8 @@ export interface VolumesHost {
   readonly run: RunCommand;
   /** Returns the free space of the file system of a directory. */
   readonly freeBytes: (path: string) => Promise<number>;
+  /** Returns the largest file that the file system of a directory can ever hold. */
+  readonly usableBytes: (path: string) => Promise<number>;
 }
 
 /** Sizes are rounded up to this: QEMU needs whole sectors, file systems whole pages. */

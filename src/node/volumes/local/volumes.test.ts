@@ -8,6 +8,7 @@ import {
   readFileSync,
   statSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -89,6 +90,52 @@ describe('volumes of claims', () => {
     assert.equal((info as { 'virtual-size': number })['virtual-size'], 8 * MI);
   });
 
+  const damages: Record<string, { damage: (path: string) => void; storage?: string; want: RegExp }> = {
+    'its header is cut off': { damage: (path) => truncateSync(path, 50), want: /its qcow2 header is cut off/ },
+    'its header is overwritten': {
+      damage: (path) => writeFileSync(path, 'XXXX', { flag: 'r+' }),
+      want: /no longer begins with a qcow2 header, or was replaced; in that case remove ".*disk\.format"/,
+    },
+    'its file is cut off before its tables': {
+      damage: (path) => truncateSync(path, 4096),
+      want: /its file is cut off: it has 4096 bytes, and a table is at \d+/,
+    },
+    'qemu-img cannot read its tables': {
+      damage: (path) => {
+        const image = readFileSync(path);
+        image.writeUInt32BE(0xffff_ffff, 36);
+        writeFileSync(path, image);
+      },
+      storage: '16Mi',
+      want: /qemu-img resize: .*L1 table/,
+    },
+  };
+  for (const [name, { damage, storage = '8Mi', want }] of Object.entries(damages)) {
+    it(`names the volume and the claim of a damaged image: ${name}`, qemuImg, async () => {
+      await using scene = aScene();
+      const dir = join(scene.host.nodeDir, 'volumes', 'pvc-1');
+      mkdirSync(dir, { recursive: true });
+      execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', join(dir, 'disk.img'), '8M']);
+      scene.bind('data', aLocalVolume({ storage }));
+      const volumes = await scene.open();
+      if (storage === '8Mi') readyVolume(await volumes.prepare(aVmi(claimed), scene.lookups, {}), 'root');
+      damage(join(dir, 'disk.img'));
+
+      const prepared = await volumes.prepare(aVmi(claimed), scene.lookups, {});
+
+      assert.ok(prepared.is === 'failed' && prepared.reason === 'ImageDamaged', JSON.stringify(prepared));
+      assert.match(
+        prepared.message,
+        /^Cannot prepare volume "root" \(PersistentVolumeClaim "data"\): Cannot use image /,
+      );
+      assert.match(prepared.message, want);
+      assert.match(
+        prepared.message,
+        /; restore the claim from a snapshot, or upload the image again into a new claim$/,
+      );
+    });
+  }
+
   it('does not accept a raw disk as qcow2 after its guest has written a qcow2 header', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume());
@@ -161,6 +208,28 @@ describe('volumes of claims', () => {
       volumes.removeData(aVolume({ hostPath: { path: '/etc' } })),
       /does not belong to selfsame\.io\/local/,
     );
+  });
+
+  it('creates no disk that the file system can never hold', async () => {
+    await using scene = aScene();
+    const volumes = await scene.open({ usableBytes: async () => 4 * MI });
+    const scratch = (capacity: string) => aVmi([{ name: 'scratch', emptyDisk: { capacity } }]);
+    const refused = await volumes.prepare(scratch('100Ti'), scene.lookups, {});
+    assert.match(
+      'message' in refused ? refused.message : '',
+      /its file system can hold at most 4194304; use a smaller/,
+    );
+    assert.equal((await volumes.prepare(scratch('4Mi'), scene.lookups, {})).is, 'ready');
+  });
+
+  it('creates no image below the floor of free space, and uses those that exist', async () => {
+    await using scene = aScene();
+    scene.bind('data', aLocalVolume());
+    const below = await scene.open({ freeBytes: async () => -1 });
+    const refused = await below.prepare(aVmi(claimed), scene.lookups, {});
+    assert.deepEqual([refused.is, 'reason' in refused && refused.reason], ['waiting', 'NoSpaceLeft']);
+    await (await scene.open()).prepare(aVmi(claimed), scene.lookups, {});
+    assert.equal((await below.prepare(aVmi(claimed), scene.lookups, {})).is, 'ready');
   });
 
   it('gives the image to the guest user, who can traverse the directories', needsRoot, async () => {

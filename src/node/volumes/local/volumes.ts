@@ -2,11 +2,12 @@
  * Implements the agent's port to the volumes of guests on this machine. Each kind of volume has its own file; this one
  * dispatches to them and converts system errors to refusals.
  */
-import { realpath, statfs } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import { posix } from 'node:path';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import { hasGeneratedContent } from '#api/storage/generated-content.ts';
 import { isPlugged } from '#api/devices/disk-bus.ts';
+import { describeVolume } from '#api/storage/describe-volume.ts';
 import { STATE_POD_VOLUME } from '#api/storage/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
@@ -30,6 +31,7 @@ import {
   checkVolumeName,
   removeDomainFiles,
 } from '#node/volumes/local/kinds/domain-files.ts';
+import { freeBytes, storageSize, usableBytes } from '#node/volumes/local/free-space.ts';
 import { prepareFileDisk } from '#node/volumes/local/kinds/file-disk.ts';
 import { prepareEmptyDisk } from '#node/volumes/local/kinds/empty-disk.ts';
 import { prepareOverlay } from '#node/volumes/local/kinds/ephemeral.ts';
@@ -74,6 +76,7 @@ export interface VolumesOptions {
   readonly guestUser?: GuestProcessUser;
   readonly run?: RunCommand;
   readonly freeBytes?: VolumesHost['freeBytes'];
+  readonly usableBytes?: VolumesHost['usableBytes'];
   readonly log: Log;
 }
 
@@ -90,6 +93,7 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     isRoot: process.getuid?.() === 0,
     run: options.run ?? runCommand,
     freeBytes: options.freeBytes ?? freeBytes,
+    usableBytes: options.usableBytes ?? usableBytes,
   };
   const transfers = new Transfers();
   const volumeDirs = [nodeDir, sharedDir].map((dir) => posix.join(dir, VOLUMES_DIR));
@@ -129,13 +133,9 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     sealSnapshot: (place) => sealSnapshot(place, host),
     removeSnapshot: (place) => removeSnapshot(place, host),
     fill: (volume, { signal }) => fillVolume(volume, host, { signal }),
+    storageSize: () => storageSize(nodeDir, sharedDir),
     contents: createDiskContents(host, transfers),
   };
-}
-
-async function freeBytes(path: string): Promise<number> {
-  const { bavail, bsize } = await statfs(path);
-  return bavail * bsize;
 }
 
 interface PrepareContext {
@@ -164,14 +164,19 @@ async function prepareAll(
     signal?.throwIfAborted();
     const context = { host, transfers, hasEnded, incoming };
     const prepared = await prepareOne(volume, vmi, lookups, context).catch((error: unknown) =>
-      refuseSystemError(volume.name, error, log),
+      refuseSystemError(describeVolume(volume.name, volume), error, log),
     );
     if (prepared.is === 'ready') ready.set(volume.name, prepared.volume);
     else if (prepared.isMissing === true && optional.has(volume.name)) {
       missing.push({ name: volume.name, message: prepared.message });
-    } else return { is: prepared.is, reason: prepared.reason, message: prepared.message };
+    } else return { is: prepared.is, reason: prepared.reason, message: nameVolume(prepared, volume) };
   }
   return { is: 'ready', volumes: ready, ...(missing.length === 0 ? {} : { missing }) };
+}
+
+/** Returns the message of a refusal, with the volume if it is about an image, whose path says little to users. */
+function nameVolume({ reason, message }: VolumeRefusal, volume: VmiVolume): string {
+  return reason.startsWith('Image') ? `Cannot prepare ${describeVolume(volume.name, volume)}: ${message}` : message;
 }
 
 /** Returns the volumes of which all disks are optional. */
@@ -217,7 +222,7 @@ async function prepareOne(
   if (volume.emptyDisk !== undefined) {
     return prepareEmptyDisk({ name, bytes: parseBytes(volume.emptyDisk.capacity) }, domainId, host);
   }
-  if (volume.hostDisk !== undefined) return prepareHostDisk(volume.hostDisk, host);
+  if (volume.hostDisk !== undefined) return prepareHostDisk(volume.hostDisk, vmi.metadata.namespace ?? '', host);
   if (volume.directLun !== undefined) return prepareDirectLun(volume.directLun, host);
   if (volume.cloudInitNoCloud !== undefined) {
     return prepareCloudInit({ name, source: volume.cloudInitNoCloud }, vmi, lookups, host);
@@ -289,7 +294,7 @@ async function prepareStateClaim(
   const prepared =
     found.is === 'bound'
       ? await prepareState(found.volume, { domainId, hasEnded }, host).catch((error: unknown) =>
-          refuseSystemError(STATE_POD_VOLUME, error, log),
+          refuseSystemError(`volume "${STATE_POD_VOLUME}"`, error, log),
         )
       : found;
   if (prepared.is === 'ready') return prepared;
@@ -309,9 +314,10 @@ async function findUsableVolume(
 }
 
 /** Converts system errors and failed programs to a refusal that is retried. Bugs and errors of the API are thrown. */
-function refuseSystemError(name: string, error: unknown, log: Log): VolumeRefusal {
+function refuseSystemError(volume: string, error: unknown, log: Log): VolumeRefusal {
   const isSystemError = error instanceof Error && 'syscall' in error;
   if (!isSystemError && !(error instanceof ProgramError)) throw error;
-  log.warn({ volume: name, err: error }, 'Cannot prepare a volume; it will be tried again');
-  return waitingRefusal('FailedMount', `Cannot prepare volume "${name}": ${error.message}`);
+  // An expected error that is retried: its stack would say nothing.
+  log.warn({ volume, why: error.message }, 'Cannot prepare a volume; it will be tried again');
+  return waitingRefusal('FailedMount', `Cannot prepare ${volume}: ${error.message}`);
 }

@@ -6,6 +6,7 @@ import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/hardwa
 import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
 import { formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
 import { deviceParts } from '#node/hypervisor/qemu/devices/device-parts.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { Hotplug } from '#node/hypervisor/qemu/devices/hotplug.ts';
 import {
   DeviceNotFound,
@@ -236,7 +237,7 @@ test('removes other devices although QEMU has not closed a medium', async () => 
   assert.deepEqual([state.record.devices.at(-1), [...qemu.netdevs]], [DISK, []]);
 });
 
-const refusals: Record<string, { desc: string; permanent: boolean; want?: RegExp }> = {
+const refusals: Record<string, { desc: string; permanent: boolean; want?: RegExp; disk?: string }> = {
   'no such port': { desc: "Bus 'rp9' not found", permanent: true },
   'a port in use': { desc: 'PCI: slot 0 function 0 not available for x, in use by y,id=z', permanent: true },
   'a unit in use': { desc: "lun already used by 'disk-a'", permanent: true },
@@ -246,14 +247,19 @@ const refusals: Record<string, { desc: string; permanent: boolean; want?: RegExp
     permanent: true,
     want: /a LUN needs a SCSI device of this node/,
   },
-  'an image that another process uses': { desc: 'Failed to get "write" lock', permanent: false },
+  'an image that another process uses': { desc: 'Failed to get "write" lock', permanent: false, disk: 'inUse' },
 };
 
-for (const [name, { desc, permanent, want = /refused/ }] of Object.entries(refusals)) {
+for (const [name, { desc, permanent, want = /refused/, disk }] of Object.entries(refusals)) {
   test(`knows whether a retry is useful: ${name}`, async () => {
     const { qemu, hotplug } = await scene();
     qemu.refused.set('device_add', desc);
-    await assert.rejects(hotplug.plug(DISK), { permanent, message: want });
+    await assert.rejects(hotplug.plug(DISK), (error) => {
+      assert.ok(error instanceof HypervisorError);
+      assert.match(error.message, want);
+      assert.deepEqual([error.permanent, error.disk?.is], [permanent, disk]);
+      return true;
+    });
   });
 }
 

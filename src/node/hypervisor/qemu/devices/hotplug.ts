@@ -14,6 +14,7 @@
 import type { DomainDefinition, Device, PluggableDevice } from '#node/hardware/domain-definition.ts';
 import { HypervisorError, type DomainInspection } from '#node/hypervisor/hypervisor.ts';
 import { hintFor, isPermanentError } from '#node/hypervisor/qemu/process/process-log.ts';
+import { diskProblemOf } from '#node/hypervisor/qemu/disks/disk-problem.ts';
 import { isQemuRefusal } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
 import { setLink, type DeviceParts } from '#node/hypervisor/qemu/devices/device-parts.ts';
 import { readDeviceTypes } from '#node/hypervisor/qemu/devices/learn.ts';
@@ -133,7 +134,7 @@ export class Hotplug {
       // If it is unknown whether QEMU has the device, the object tree tells when reconciling.
       if (isQemuRefusal(error)) await this.#undo(qmp, device).catch(() => this.#options.reconcileSoon());
       else this.#options.reconcileSoon();
-      throw explainError(error);
+      throw explainError(error, device);
     }
     this.#unconfirmed.delete(device.id);
     this.#notify();
@@ -205,8 +206,10 @@ function isAlreadyUnplugging(error: unknown): boolean {
   return error instanceof QmpError && /already in the process of unplug/.test(error.message);
 }
 
-function explainError(cause: unknown): unknown {
+function explainError(cause: unknown, device?: PluggableDevice): unknown {
   if (!(cause instanceof QmpError)) return cause;
   const { message } = cause;
-  return new HypervisorError(`${message}${hintFor(message)}`, { cause, permanent: isPermanentError(message) });
+  const disk = device && diskProblemOf(device, message);
+  const permanent = isPermanentError(message) || disk?.is === 'damaged';
+  return new HypervisorError(`${message}${hintFor(message)}`, { cause, permanent, disk });
 }

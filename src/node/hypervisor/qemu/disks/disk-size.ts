@@ -59,6 +59,6 @@ export async function growDisk(qmp: QmpClient, deviceId: string, bytes: number):
 }
 
 /** Compares with the device id and with its path in QEMU's object tree. */
-function belongsToDevice({ qdev = '' }: BlockInfo, id: string): boolean {
+export function belongsToDevice({ qdev = '' }: Pick<BlockInfo, 'qdev'>, id: string): boolean {
   return qdev === id || qdev === `/machine/peripheral/${id}` || qdev.startsWith(`/machine/peripheral/${id}/`);
 }

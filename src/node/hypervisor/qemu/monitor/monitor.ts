@@ -1,12 +1,19 @@
 /** Connects to the monitor of a QEMU that has just started, or whose connection was lost. */
 import type { Clock } from '#lib/clock.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { findFirstError, isPermanentError } from '#node/hypervisor/qemu/process/process-log.ts';
+import {
+  findFirstError,
+  findFirstErrorLine,
+  findRefusedOption,
+  isPermanentError,
+  type RefusedOption,
+} from '#node/hypervisor/qemu/process/process-log.ts';
 import { QMP_SOCKET, type DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import type { DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
 import { QmpClient, type QmpOptions } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 
+const PROGRAM = 'qemu-system-x86_64';
 const POLL_INTERVAL_MS = 5;
 /** Time from closing its socket to its exit. */
 const EXIT_MS = 2000;
@@ -49,12 +56,31 @@ export async function openMonitor(
 }
 
 async function exitError(dir: DomainDir, qemu: DetachedProcess): Promise<HypervisorError> {
-  const errorText = await readQemuError(dir);
-  return new HypervisorError(qemuExitText(qemu, errorText), { permanent: isPermanentError(errorText) });
+  const log = await readLog(dir);
+  const errorText = findFirstError(log, PROGRAM);
+  return new QemuExitError(qemuExitText(qemu, errorText), {
+    permanent: isPermanentError(errorText),
+    option: findRefusedOption(findFirstErrorLine(log, PROGRAM)),
+  });
+}
+
+/** QEMU has exited. */
+export class QemuExitError extends HypervisorError {
+  /** The option that QEMU refused, if it named one. */
+  readonly option: RefusedOption | undefined;
+
+  constructor(message: string, options: { permanent: boolean; option: RefusedOption | undefined }) {
+    super(message, options);
+    this.option = options.option;
+  }
 }
 
 export async function readQemuError(dir: DomainDir): Promise<string> {
-  return findFirstError(await dir.readLog('qemu.log').catch(() => ''), 'qemu-system-x86_64');
+  return findFirstError(await readLog(dir), PROGRAM);
+}
+
+function readLog(dir: DomainDir): Promise<string> {
+  return dir.readLog('qemu.log').catch(() => '');
 }
 
 export function qemuExitText(qemu: DetachedProcess, errorText: string): string {

@@ -19,29 +19,47 @@ function shellWord(text: string): string {
  * they name.
  */
 export function findFirstError(log: string, program: string): string {
+  const line = findFirstErrorLine(log, program);
+  const option = findRefusedOption(line);
+  const own = option === undefined ? line : `${option.option} ${option.id ?? option.file ?? '{...}'}: ${option.why}`;
+  return `${own.length > MAX_LENGTH ? `${own.slice(0, MAX_LENGTH)}...` : own}${hintFor(own)}`;
+}
+
+/** Returns the first line that is not a warning, without the program's name. */
+export function findFirstErrorLine(log: string, program: string): string {
   const lines = log
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '' && !line.startsWith(OWN_PREFIX));
   const line = lines.find((text) => !/\bwarning:/.test(text)) ?? lines[0] ?? '';
-  const own = shortenOption(line.startsWith(`${program}: `) ? line.slice(program.length + 2) : line);
-  return `${own.length > MAX_LENGTH ? `${own.slice(0, MAX_LENGTH)}...` : own}${hintFor(own)}`;
+  return line.startsWith(`${program}: `) ? line.slice(program.length + 2) : line;
 }
 
-/** Shortens the option that QEMU repeats in full before the reason. */
-function shortenOption(line: string): string {
-  const [, option, json, reason] = /^(-[a-z]+) (\{.*\}): (.*)$/.exec(line) ?? [];
-  if (option === undefined || json === undefined || reason === undefined) return line;
+/** An option that QEMU repeats in full before the reason why it refuses it. */
+export interface RefusedOption {
+  /** The name of the option, such as -device. */
+  readonly option: string;
+  readonly id?: string | undefined;
+  readonly nodeName?: string | undefined;
+  readonly file?: string | undefined;
+  readonly why: string;
+}
+
+/** Returns the option that an error line names, or undefined if it names none. */
+export function findRefusedOption(line: string): RefusedOption | undefined {
+  const [, option, json, why] = /^(-[a-z]+) (\{.*\}): (.*)$/.exec(line) ?? [];
+  if (option === undefined || json === undefined || why === undefined) return undefined;
   try {
-    const { id, filename, file } = JSON.parse(json) as OptionNames;
-    return `${option} ${id ?? filename ?? file?.filename ?? '{...}'}: ${reason}`;
+    const { id, filename, file, 'node-name': nodeName } = JSON.parse(json) as OptionNames;
+    return { option, id, nodeName, file: filename ?? file?.filename, why };
   } catch {
-    return line;
+    return undefined;
   }
 }
 
 interface OptionNames {
   readonly id?: string;
+  readonly 'node-name'?: string;
   readonly filename?: string;
   readonly file?: { readonly filename?: string };
 }

@@ -2,7 +2,7 @@
  * The smallest guest that responds: a boot sector that prints `echo guest ready`, echoes input of its serial console,
  * and shuts down when the power button is pressed or a `!` arrives. It boots in about a second, even without KVM.
  */
-import { writeFile } from 'node:fs/promises';
+import { truncate, writeFile } from 'node:fs/promises';
 import type { DiskDevice } from '#node/hardware/domain-definition.ts';
 
 export const READY = 'echo guest ready\n';
@@ -24,11 +24,30 @@ const CODE = [
   ...[0xba, 0x04, 0x06, 0xb8, 0x00, 0x20, 0xef, 0xeb, 0xfe], // off: S5
 ];
 
+/** 16-bit code that writes a sector to the boot disk, whose number the BIOS passes in dl, and then waits. */
+const WRITING_CODE = [
+  ...[0x31, 0xc0, 0x8e, 0xc0, 0xbb, 0x00, 0x7c], // es:bx = this sector
+  ...[0xb8, 0x01, 0x03, 0xb9, 0x3f, 0x00, 0xb6, 0x00, 0xcd, 0x13], // write it to sector 63
+  ...[0xeb, 0xfe], // wait
+];
+/** The place of the sector that the guest of writeWritingDisk writes. */
+export const WRITTEN_SECTOR_AT = 62 * 512;
+
 export async function writeEchoDisk(path: string): Promise<void> {
-  const image = Buffer.alloc(DISK_BYTES);
-  Buffer.concat([Buffer.from(CODE), Buffer.from(READY)]).copy(image);
+  await writeFile(path, bootSector([...CODE, ...Buffer.from(READY)], DISK_BYTES));
+}
+
+/** Writes only the first sector of the disk; the rest is a hole. */
+export async function writeWritingDisk(path: string): Promise<void> {
+  await writeFile(path, bootSector(WRITING_CODE, SIGNATURE_AT + 2));
+  await truncate(path, DISK_BYTES);
+}
+
+function bootSector(code: readonly number[], bytes: number): Buffer {
+  const image = Buffer.alloc(bytes);
+  Buffer.from(code).copy(image);
   image.writeUInt16LE(0xaa55, SIGNATURE_AT);
-  await writeFile(path, image);
+  return image;
 }
 
 export function echoDisk(path: string): DiskDevice {

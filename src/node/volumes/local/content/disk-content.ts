@@ -9,6 +9,7 @@ import { DiskStreamInterrupted, type DiskHeader } from '#api/storage/disk-stream
 import { findUnsupportedFormat, HEADER_BYTES } from '#api/storage/image-header.ts';
 import { LOCAL_PROVISIONER } from '#api/names.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
+import { convertedBytes, DamagedImageError, Qcow2Image } from '#lib/disk-image/qcow2-image.ts';
 import { bytesText } from '#lib/terminal/progress-text.ts';
 import { DiskRefusedError, type DiskContent } from '#node/volumes/volumes-port.ts';
 import { unpackFile } from '#node/volumes/local/content/copy-image.ts';
@@ -182,18 +183,38 @@ async function unpackUpload(
   {
     await using file = await directory.open(UPLOADED, O_RDONLY);
     const detected = file && (await detectFormat(file, 'the upload'));
-    if (detected?.is !== 'qcow2') throw new Error(`Cannot fill "${directory.path}": the upload was removed meanwhile`);
+    if (file === undefined || detected?.is !== 'qcow2')
+      throw new Error(`Cannot fill "${directory.path}": the upload was removed meanwhile`);
     if (detected.virtualBytes > bytes) {
       throw new Error(
         `Cannot fill "${directory.path}": the disk has ${detected.virtualBytes} bytes; expected at most ${bytes}`,
       );
     }
+    await checkRoom(directory, (await measureConverted(file)) + MIN_FREE_BYTES, host);
     // Created here, because qemu-img would create a file that every user can read.
     await using _ = await createFile(directory, UNPACKED);
   }
   await unpackFile(join(directory.path, UPLOADED), join(directory.path, UNPACKED), host, { signal });
   await directory.unlink(UPLOADED);
   return UNPACKED;
+}
+
+/** Returns the space that the disk needs as raw. Throws if the image lacks tables or data: qemu-img reads zeros there. */
+async function measureConverted(file: FileHandle): Promise<number> {
+  const { size, blocks } = await file.stat();
+  try {
+    const image = await Qcow2Image.open({
+      size,
+      async read(length, at) {
+        const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, at);
+        return buffer.subarray(0, bytesRead);
+      },
+    });
+    return image === undefined ? 0 : convertedBytes(await image.check(), blocks * BLOCK_BYTES);
+  } catch (cause) {
+    if (!(cause instanceof DamagedImageError)) throw cause;
+    throw new Error(`Cannot use the upload: ${cause.message}`, { cause });
+  }
 }
 
 /** Gives the file its owner, size and name, as the next start would. It is raw, like all volumes that we create. */
@@ -249,18 +270,18 @@ async function createFile(directory: Directory, name: string): Promise<FileHandl
 }
 
 /**
- * Throws if the node has no room for an upload of which it has `storedBytes` already. Converting a qcow2 image takes about
- * its size again.
+ * Throws if the node has no room for an upload of which it has `storedBytes` already. Until a qcow2 image is converted, it
+ * needs room beside the disk; a client that does not know the size of the data in it reserves the size of the file.
  */
 export async function checkRoomForUpload(
   directory: Directory,
-  { dataBytes, format }: DiskHeader,
+  { dataBytes, format, convertedBytes: rawBytes = dataBytes }: DiskHeader,
   host: VolumesHost,
   storedBytes: number,
 ): Promise<void> {
   if (dataBytes === undefined) return;
-  const convertedBytes = format === 'qcow2' ? dataBytes : 0;
-  await checkRoom(directory, Math.max(0, dataBytes - storedBytes) + convertedBytes + MIN_FREE_BYTES, host);
+  const neededBytes = Math.max(0, dataBytes - storedBytes) + (format === 'qcow2' ? (rawBytes ?? 0) : 0);
+  await checkRoom(directory, neededBytes + MIN_FREE_BYTES, host);
 }
 
 async function checkRoom(

@@ -137,6 +137,11 @@ describe('the content of a disk', () => {
       content: aQcow2Header({ backing: 256n }),
       message: /it names a backing file/,
     },
+    'a qcow2 image that is cut off': {
+      header: { size: 512, format: 'qcow2' },
+      content: aQcow2Header({ l1Offset: 0x30000n }),
+      message: /Cannot use the upload: it is incomplete: its L1 table ends at byte 196616, and the file has 512 bytes/,
+    },
   };
   for (const [title, { header, content, message }] of Object.entries(refused)) {
     it(`refuses ${title} and does not change the disk`, async () => {
@@ -260,11 +265,14 @@ describe('the content of a disk', () => {
   }
 });
 
-function aQcow2Header({ backing = 0n }: { backing?: bigint } = {}): Buffer {
+function aQcow2Header({ backing = 0n, l1Offset = 0n }: { backing?: bigint; l1Offset?: bigint } = {}): Buffer {
   const header = Buffer.alloc(512);
   header.writeUInt32BE(0x514649fb, 0);
   header.writeUInt32BE(3, 4);
   header.writeBigUInt64BE(backing, 8);
+  header.writeUInt32BE(16, 20);
   header.writeBigUInt64BE(BigInt(MIB), 24);
+  header.writeUInt32BE(1, 36);
+  header.writeBigUInt64BE(l1Offset, 40);
   return header;
 }

@@ -12,11 +12,15 @@ import {
   failedRefusal,
   isVolumeRefusal,
   missingRefusal,
+  waitingRefusal,
   type GuestProcessUser,
   type VolumeRefusal,
   type VolumesHost,
 } from '#node/volumes/local/volumes-host.ts';
-import { HEADER_BYTES, readImageHeader, type ImageHeader } from '#api/storage/image-header.ts';
+import { DAMAGE_ADVICE, IMAGE_DAMAGED, reportsDamage } from '#api/storage/image-damage.ts';
+import { findCutOff, HEADER_BYTES, readImageHeader, type ImageHeader } from '#api/storage/image-header.ts';
+import { errorMessage } from '#lib/error-message.ts';
+import { ProgramError } from '#node/volumes/local/run-command.ts';
 
 const { O_CREAT, O_DIRECT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 
@@ -49,10 +53,11 @@ export interface Image {
 export async function ensureImage(
   directory: Directory,
   options: ImageOptions,
-  { guestUser, run }: Pick<VolumesHost, 'guestUser' | 'run'>,
+  host: Pick<VolumesHost, 'guestUser' | 'run'> & Partial<Space>,
 ): Promise<Image | VolumeRefusal> {
   const path = join(directory.path, options.name);
-  const opened = await openOrCreate(directory, options, path);
+  const { guestUser, run } = host;
+  const opened = await openOrCreate(directory, options, path, host);
   if (isVolumeRefusal(opened)) return opened;
   await using file = opened;
   const stats = await file.stat();
@@ -60,11 +65,16 @@ export async function ensureImage(
 
   const format = await checkFormat(directory, file, options, path);
   if (isVolumeRefusal(format)) return format;
+  const cutOff = format.is === 'qcow2' ? findCutOff(await readHeader(file), stats.size) : undefined;
+  if (cutOff !== undefined) return damagedRefusal(path, cutOff);
   const wantedBytes = Math.max(options.growToBytes ?? 0, stats.size === 0 ? (options.createBytes ?? 0) : 0);
   let bytes = format.is === 'qcow2' ? format.virtualBytes : stats.size;
   if (bytes < wantedBytes) {
     if (format.is === 'raw') await file.truncate(wantedBytes);
-    else await run('qemu-img', ['resize', '-f', 'qcow2', path, String(wantedBytes)]);
+    else {
+      const refusal = await growQcow2(path, wantedBytes, run);
+      if (refusal !== undefined) return refusal;
+    }
     bytes = wantedBytes;
   }
   await changeOwner(file, guestUser);
@@ -76,6 +86,22 @@ export async function ensureImage(
   };
 }
 
+/** Returns a refusal if the image is damaged. Throws other errors. */
+async function growQcow2(path: string, bytes: number, run: VolumesHost['run']): Promise<VolumeRefusal | undefined> {
+  try {
+    await run('qemu-img', ['resize', '-f', 'qcow2', path, String(bytes)]);
+    return undefined;
+  } catch (error) {
+    const message = errorMessage(error);
+    if (!(error instanceof ProgramError) || !reportsDamage(message)) throw error;
+    return damagedRefusal(path, message);
+  }
+}
+
+function damagedRefusal(path: string, why: string): VolumeRefusal {
+  return failedRefusal(IMAGE_DAMAGED, `Cannot use image "${path}": it is damaged: ${why}; ${DAMAGE_ADVICE}`);
+}
+
 /** Makes the file readable and writable by this user only. Does nothing without a user. */
 export async function changeOwner(file: FileHandle, user: GuestProcessUser | undefined): Promise<void> {
   if (user === undefined) return;
@@ -84,14 +110,37 @@ export async function changeOwner(file: FileHandle, user: GuestProcessUser | und
   if ((mode & 0o777) !== PRIVATE_FILE) await file.chmod(PRIVATE_FILE);
 }
 
+type Space = Pick<VolumesHost, 'freeBytes' | 'usableBytes'>;
+
+/** Returns why a new image of this size is not created, or undefined if it is. */
+async function refuseSpace(
+  directory: Directory,
+  bytes: number | undefined,
+  path: string,
+  { freeBytes, usableBytes }: Partial<Space>,
+): Promise<VolumeRefusal | undefined> {
+  if (bytes === undefined) return undefined;
+  const most = (await usableBytes?.(directory.path)) ?? bytes;
+  if (bytes > most) {
+    const why = `it would have ${bytes} bytes, and its file system can hold at most ${most}`;
+    return failedRefusal('NoSpaceLeft', `Cannot create image "${path}": ${why}; use a smaller disk`);
+  }
+  if (((await freeBytes?.(directory.path)) ?? 0) >= 0) return undefined;
+  const why = 'the node keeps the remaining space of its disk for running guests and for itself';
+  return waitingRefusal('NoSpaceLeft', `Cannot create image "${path}": ${why}; free space on the node`);
+}
+
 async function openOrCreate(
   directory: Directory,
   options: ImageOptions,
   path: string,
+  space: Partial<Space>,
 ): Promise<FileHandle | VolumeRefusal> {
   try {
     const found = await directory.open(options.name, options.readonly === true ? O_RDONLY : O_RDWR);
     if (found !== undefined) return found;
+    const refusal = await refuseSpace(directory, options.createBytes, path, space);
+    if (refusal !== undefined) return refusal;
     const created =
       options.createBytes === undefined
         ? undefined
@@ -119,6 +168,11 @@ async function checkFormat(
     detected.is === 'qcow2' ? 'qcow2' : 'raw',
     detected.is !== 'failed',
   );
+  if (recorded === 'qcow2' && detected.is !== 'qcow2') {
+    if (detected.is === 'failed') return detected;
+    const why = `it no longer begins with a qcow2 header`;
+    return damagedRefusal(path, `${why}, or was replaced; in that case remove "${join(directory.path, formatFile)}"`);
+  }
   if (recorded !== undefined && recorded !== detected.is) {
     return failedRefusal(
       'ImageFormatChanged',
@@ -130,9 +184,13 @@ async function checkFormat(
 }
 
 export async function detectFormat(file: FileHandle, path: string): Promise<ImageFormat | VolumeRefusal> {
+  return parseImageFormat(await readHeader(file), path);
+}
+
+async function readHeader(file: FileHandle): Promise<Buffer> {
   const header = Buffer.alloc(HEADER_BYTES);
   const { bytesRead } = await file.read(header, 0, HEADER_BYTES, 0);
-  return parseImageFormat(header.subarray(0, bytesRead), path);
+  return header.subarray(0, bytesRead);
 }
 
 /** Returns the word in a marker file beside an image, or undefined if there is none. */
@@ -196,6 +254,7 @@ type ImageFormat = Exclude<ImageHeader, { is: 'refused' }>;
 export function parseImageFormat(header: Buffer, path: string): ImageFormat | VolumeRefusal {
   const found = readImageHeader(header);
   if (found.is !== 'refused') return found;
+  if (found.isDamaged === true) return damagedRefusal(path, found.why);
   const text = `Cannot use image "${path}": ${found.why}; expected a raw or a self-contained qcow2 image`;
   return failedRefusal('ImageRefused', text);
 }

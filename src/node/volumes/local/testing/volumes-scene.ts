@@ -58,6 +58,7 @@ export function aScene({ run = runCommand }: { run?: RunCommand } = {}): Volumes
     isRoot,
     run,
     freeBytes: async () => Number.MAX_SAFE_INTEGER,
+    usableBytes: async () => Number.MAX_SAFE_INTEGER,
   };
   return {
     dir,
