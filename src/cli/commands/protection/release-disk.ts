@@ -4,8 +4,7 @@ import type { CommandContext } from '#cli/command.ts';
 import type { targetFlags } from '#cli/commands/protection/change-protection.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 import { dryRunOption } from '#cli/dry-run.ts';
-import { explainFailure } from '#lib/command-line/command-error.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
 import type { FlagValues } from '#lib/command-line/flag.ts';
 
 /** Throws CommandError. */
