@@ -60,10 +60,10 @@ export function reviewVirtualMachine(request: ReviewRequest, lookup: AdmissionLo
     warnings: [
       ...virtualMachineWarnings(vm, { old, configuration }),
       ...warnAboutDuplicates(vm, lookup),
-      ...warnAboutDeletedClaims(vm, old, lookup),
       ...warnAboutFirmware(vm, old, lookup),
       ...warnAboutSharedClaims(vm, lookup),
       ...warnAboutMachineType(vm, lookup),
+      ...warnAboutDeletedClaims(vm, old, lookup),
     ],
   };
 }
@@ -149,24 +149,6 @@ function warnAboutDuplicates(vm: VirtualMachine, lookup: DuplicateLookup): strin
   ];
 }
 
-/** Warns about disks that are being deleted when the VM becomes protected: it is too late to keep the claims. */
-function warnAboutDeletedClaims(
-  vm: VirtualMachine,
-  old: VirtualMachine | undefined,
-  lookup: Pick<AdmissionLookup, 'claimsOfVm'>,
-): string[] {
-  if (!isProtected(vm) || (old !== undefined && isProtected(old))) return [];
-  return lookup
-    .claimsOfVm(vm)
-    .filter(isDeleting)
-    .slice(0, MAX_NAMED)
-    .map(
-      ({ metadata }) =>
-        `PersistentVolumeClaim "${metadata.name}" of the VirtualMachine is already being deleted, and delete protection cannot cancel that; ` +
-        'its volume is retained when the VM stops (condition ClaimBeingDeleted)',
-    );
-}
-
 /** Warns about an image for another firmware, at creation and when a change makes it so. */
 function warnAboutFirmware(
   vm: VirtualMachine,
@@ -186,6 +168,24 @@ function warnAboutMachineType({ metadata, spec }: VirtualMachine, lookup: Admiss
   if (!type || metadata.deletionTimestamp !== undefined) return [];
   const problem = describeUnofferedType(type, lookup.nodes());
   return problem === undefined ? [] : [`spec.template.spec.domain.machine.type: the VM cannot start: ${problem}`];
+}
+
+/** Warns about disks that are being deleted when the VM becomes protected: it is too late to keep the claims. */
+function warnAboutDeletedClaims(
+  vm: VirtualMachine,
+  old: VirtualMachine | undefined,
+  lookup: Pick<AdmissionLookup, 'claimsOfVm'>,
+): string[] {
+  if (!isProtected(vm) || (old !== undefined && isProtected(old))) return [];
+  return lookup
+    .claimsOfVm(vm)
+    .filter(isDeleting)
+    .slice(0, MAX_NAMED)
+    .map(
+      ({ metadata }) =>
+        `PersistentVolumeClaim "${metadata.name}" of the VirtualMachine is already being deleted, and delete protection cannot cancel that; ` +
+        'its volume is retained when the VM stops (condition ClaimBeingDeleted)',
+    );
 }
 
 /** Names VMs of the same namespace only: the user may not be allowed to see others. */

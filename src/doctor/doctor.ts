@@ -1,6 +1,6 @@
 /** `selfsame doctor`: runs all checks of the machine without changing anything. */
 import type { Examination } from '#doctor/finding.ts';
-import { examineFirmware, examineKvm, examineLoopDevices, examineTaps } from '#doctor/hardware.ts';
+import { examineFirmware, examineKvm, examineLoopDevices, examineSandboxes, examineTaps } from '#doctor/hardware.ts';
 import type { ExaminedMachine } from '#doctor/machine.ts';
 import {
   examineDataDir,
@@ -18,6 +18,7 @@ export async function examine(machine: ExaminedMachine, place: PlaneLocation): P
     examinePrograms(machine),
     examineKvm(machine),
     examineFirmware(machine),
+    examineSandboxes(machine),
     examineLoopDevices(machine),
     examineTaps(machine),
     examineDataDir(machine, place),

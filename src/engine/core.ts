@@ -45,6 +45,7 @@ import { podEviction } from '#engine/subresources/pod-eviction.ts';
 import { podLog } from '#engine/subresources/pod-log.ts';
 import { tokenRequest } from '#engine/subresources/token-request.ts';
 import type { Clock } from '#lib/clock.ts';
+import { FairTurns } from '#lib/fair-turns.ts';
 import type { Log } from '#lib/log.ts';
 import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 
@@ -64,6 +65,8 @@ interface CoreOptions {
   readonly readyChecks?: readonly HealthCheck[] | undefined;
   /** Metrics to which those of the API server are added; by default an empty registry. */
   readonly metrics?: MetricRegistry;
+  /** Divides the time of the server between users. */
+  readonly turns?: FairTurns;
   /** Returns the whole store as one file. */
   backup?(): Promise<Buffer>;
   /** Our identity for aggregated APIs and kubelets; without it, other processes do not trust us. */
@@ -91,7 +94,7 @@ const NO_TOKENS: TokenLookup = () => undefined;
 export function createCore(options: CoreOptions): Core {
   const { store, clock, log, serverAddress = () => '' } = options;
   const { signingKey = newSigningKey(), services = new LocalServices(), audit } = options;
-  const { metrics: allMetrics = new MetricRegistry() } = options;
+  const { metrics: allMetrics = new MetricRegistry(), turns = new FairTurns() } = options;
   const registry = new Registry([...builtInResources, ...reviewResources, customResourceDefinitions]);
   const stopTracking = trackCustomKinds(store, registry, log, { services, clock });
   const metrics = createEngineMetrics(allMetrics, store);
@@ -153,6 +156,7 @@ export function createCore(options: CoreOptions): Core {
     registry,
     authorizer,
     tokens,
+    turns,
     metrics,
     admission,
     paths: createPaths({

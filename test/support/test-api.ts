@@ -23,6 +23,8 @@ export interface CallOptions {
   readonly contentType?: string;
   readonly accept?: string;
   readonly user?: UserInfo;
+  /** By default the request comes from this process. */
+  readonly sourceIp?: string;
 }
 
 // The body of a response is whatever the API returns; tests read it without types.
@@ -146,6 +148,7 @@ function requestOf(method: string, url: string, options: CallOptions): ApiReques
     accept: options.accept ?? 'application/json',
     contentType: options.contentType ?? (method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'),
     userAgent: 'test',
+    sourceIp: options.sourceIp,
     body: async () => bytes,
     signal: new AbortController().signal,
   };

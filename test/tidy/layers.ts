@@ -51,7 +51,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     why: 'protobuf bodies become the same values as JSON bodies, by the types of the built-in kinds alone',
   },
   'engine/body': {
-    sees: ['lib', 'kube', ...engine('encoding', 'protobuf')],
+    sees: ['lib', 'kube', ...engine('request', 'encoding', 'protobuf')],
     why: 'a body is decoded before anything is decided about it',
   },
   'engine/managed-fields': {

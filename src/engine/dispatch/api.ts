@@ -21,6 +21,7 @@ import { respondStatus } from '#engine/handlers/respond.ts';
 import { updateObject } from '#engine/handlers/update.ts';
 import { watchObjects } from '#engine/handlers/watch/watch.ts';
 import type { EngineMetrics } from '#engine/dispatch/metrics.ts';
+import { Pace } from '#engine/handlers/pace.ts';
 import { RequestNotes } from '#engine/handlers/request-notes.ts';
 import { assertTimeout } from '#engine/handlers/options.ts';
 import { pageNotFound, type PathHandler } from '#engine/dispatch/paths.ts';
@@ -147,10 +148,12 @@ function serveResource(
   // A log is always text, whatever the client accepts.
   const representation = negotiateRepresentation(subresource === 'log' ? '' : request.accept);
   if (representation === 'not-acceptable') throw notAcceptable(ACCEPTED_TYPES);
-  const { store, clock, log, admission, authorizer, tokens } = parts;
+  const { store, clock, log, admission, authorizer, tokens, turns } = parts;
   const reads = verb === 'get' || verb === 'list' || verb === 'watch';
   const notes = reads ? NO_NOTES : (trail.notes = new RequestNotes());
-  const call = { store, clock, log, admission, authorizer, tokens, request, route, served, representation, notes };
+  const pace = new Pace(turns, request.impersonator ?? request.user);
+  const own = { store, clock, log, admission, authorizer, tokens, turns };
+  const call = { ...own, request, route, served, representation, notes, pace };
   if (reads) return withDeprecation(served, handler(call));
   trail.isReview = served.resource.isReview === true;
   if (served.resource.deprecationWarning !== undefined) notes.warn(served.resource.deprecationWarning);

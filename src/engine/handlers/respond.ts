@@ -89,13 +89,18 @@ export async function respondList(call: Call, entries: readonly Entry[], listMet
     return { status: 200, contentType: JSON_TYPE, body: await listBytes(resource, entries, listMeta) };
   }
   if (representation.kind === 'partial' && !representation.list) throw notAcceptable(ACCEPTED_TYPES);
-  return encode(representation, { status: 200 }, representList(call, entries, listMeta));
+  const objects: KubeObject[] = [];
+  for (const entry of entries) {
+    const pause = call.pace.spend(entry.bytes.length);
+    if (pause !== undefined) await pause;
+    objects.push(decodeEntry(entry, resource));
+  }
+  return encode(representation, { status: 200 }, representList(call, objects, listMeta));
 }
 
-function representList(call: Call, entries: readonly Entry[], listMeta: ListMeta): unknown {
+function representList(call: Call, objects: readonly KubeObject[], listMeta: ListMeta): unknown {
   const { representation } = call;
   const { resource } = call.served;
-  const objects = entries.map((entry) => decodeEntry(entry, resource));
   switch (representation.kind) {
     case 'json':
     case 'yaml':

@@ -81,7 +81,8 @@ export class WriteQueue {
     invariant(this.#lastRevision === revision - 1, 'encode must not write');
     this.#lastRevision = revision;
     const entry: Entry = { collection, id, revision, bytes };
-    const written = new Promise<Entry>((resolve, reject) => this.#enqueue({ type, entry, resolve, reject }));
+    const isUrgent = type === 'delete' || write.isUrgent === true;
+    const written = new Promise<Entry>((resolve, reject) => this.#enqueue({ type, entry, isUrgent, resolve, reject }));
     const outcome = written.then(
       () => true,
       () => false,

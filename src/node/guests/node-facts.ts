@@ -6,7 +6,7 @@ export interface NodeFacts {
   readonly hostIp: string;
   readonly capabilities: Capabilities;
   /** The user that runs the guests, if it is not the agent's own. */
-  readonly guestUid?: number | undefined;
+  readonly sandboxed: boolean;
 }
 
 /** The files of the built-in guest. */

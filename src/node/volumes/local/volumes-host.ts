@@ -32,11 +32,6 @@ export function isVolumeRefusal(value: object | undefined): value is VolumeRefus
   return value !== undefined && 'is' in value && (value.is === 'waiting' || value.is === 'failed');
 }
 
-export interface GuestProcessUser {
-  readonly uid: number;
-  readonly gid: number;
-}
-
 /** The properties of the machine that volumes depend on. Paths of directories have no symbolic links. */
 export interface VolumesHost {
   readonly nodeName: string;
@@ -46,8 +41,6 @@ export interface VolumesHost {
   readonly hostDiskDirs: readonly string[];
   /** The directory of block devices: /dev. */
   readonly devDir: string;
-  /** The owner of disks; undefined if the agent is not root, so that guests run as the same user. */
-  readonly guestUser: GuestProcessUser | undefined;
   /** True if the agent may create loop devices and mounts. */
   readonly isRoot: boolean;
   readonly run: RunCommand;

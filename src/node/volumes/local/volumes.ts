@@ -54,7 +54,6 @@ import {
   parseBytes,
   failedRefusal,
   waitingRefusal,
-  type GuestProcessUser,
   type PreparedDisk,
   type VolumeRefusal,
   type VolumesHost,
@@ -72,8 +71,6 @@ export interface VolumesOptions {
   readonly hostDiskDirs?: readonly string[];
   /** The directory of the node's block devices. Default: /dev. */
   readonly devDir?: string;
-  /** The owner of disks; only root can change the owner. */
-  readonly guestUser?: GuestProcessUser;
   readonly run?: RunCommand;
   readonly freeBytes?: VolumesHost['freeBytes'];
   readonly usableBytes?: VolumesHost['usableBytes'];
@@ -89,7 +86,6 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     sharedDir,
     hostDiskDirs: options.hostDiskDirs ?? [nodeDir, sharedDir].map((dir) => posix.join(dir, 'host-disks')),
     devDir: options.devDir ?? '/dev',
-    guestUser: options.guestUser,
     isRoot: process.getuid?.() === 0,
     run: options.run ?? runCommand,
     freeBytes: options.freeBytes ?? freeBytes,

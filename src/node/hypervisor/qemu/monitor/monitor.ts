@@ -76,11 +76,12 @@ export class QemuExitError extends HypervisorError {
 }
 
 export async function readQemuError(dir: DomainDir): Promise<string> {
-  return findFirstError(await readLog(dir), PROGRAM);
+  const own = findFirstError(await readLog(dir, 'qemu.log'), PROGRAM);
+  return own === '' ? findFirstError(await readLog(dir, 'swtpm.log'), 'swtpm') : own;
 }
 
-function readLog(dir: DomainDir): Promise<string> {
-  return dir.readLog('qemu.log').catch(() => '');
+function readLog(dir: DomainDir, name: 'qemu.log' | 'swtpm.log' = 'qemu.log'): Promise<string> {
+  return dir.readLog(name).catch(() => '');
 }
 
 export function qemuExitText(qemu: DetachedProcess, errorText: string): string {

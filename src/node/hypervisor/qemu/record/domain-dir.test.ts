@@ -39,7 +39,7 @@ test('prepare removes what an earlier attempt left, except for volumes', () =>
 
     await dir.prepare(undefined);
 
-    assert.deepEqual((await readdir(dir.path)).sort(), ['run', 'volumes']);
+    assert.deepEqual((await readdir(dir.path)).sort(), ['key', 'run', 'volumes']);
     assert.deepEqual(await readdir(join(dir.run, 'tpm')), []);
     assert.equal((await stat(dir.path)).mode & 0o777, 0o711);
     assert.equal((await stat(dir.run)).mode & 0o777, 0o700);

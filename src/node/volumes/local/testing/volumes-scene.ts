@@ -54,7 +54,6 @@ export function aScene({ run = runCommand }: { run?: RunCommand } = {}): Volumes
     sharedDir,
     hostDiskDirs: [hostDisks],
     devDir: join(dir, 'dev'),
-    guestUser: undefined,
     isRoot,
     run,
     freeBytes: async () => Number.MAX_SAFE_INTEGER,

@@ -1,0 +1,159 @@
+/**
+ * The sandbox of each guest: a container that runc creates (oci-config.ts), with the guest's own user, its own view of
+ * files, processes and devices, and a cgroup. Like the guest, it outlives the node agent.
+ *
+ *   <domain dir>/sandbox/     config.json, rootfs/ (mount points only)
+ *   <node dir>/sandboxes/     runc's own records
+ *   <node dir>/plugged/       plugged-files.ts
+ *
+ * QEMU is the first process of the sandbox: when it ends, the kernel ends swtpm and everything else in it.
+ */
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { access, chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Clock } from '#lib/clock.ts';
+import { guestUserOf, SHARED_DISKS_GID, type ProcessUser } from '#node/hardware/guest-user.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { findKvmGroup } from '#node/hypervisor/qemu/process/accelerator.ts';
+import type { FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
+import { findProcess, GUEST_ENVIRONMENT, type DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
+import { runProgram } from '#node/hypervisor/qemu/process/run-program.ts';
+import {
+  buildOciConfig,
+  SYSTEM_FILES,
+  type CharacterDevice,
+  type SandboxLimits,
+  type VisibleFile,
+} from '#node/hypervisor/qemu/sandbox/oci-config.ts';
+import { openPluggedDir, pluggedAccess, removePluggedDir } from '#node/hypervisor/qemu/sandbox/plugged-files.ts';
+import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+
+/** Linux gives these character devices the same numbers everywhere. */
+const TUN: CharacterDevice = { path: '/dev/net/tun', major: 10, minor: 200 };
+const KVM: CharacterDevice = { path: '/dev/kvm', major: 10, minor: 232 };
+const PRIVATE_DIR = 0o700;
+const PASSABLE = 0o711;
+const PRIVATE_FILE = 0o600;
+const HASH_LENGTH = 8;
+
+interface SandboxStart {
+  /** QEMU with its arguments, or a program that becomes QEMU. */
+  readonly command: readonly string[];
+  readonly files: readonly VisibleFile[];
+  readonly limits: SandboxLimits;
+  readonly needs: { readonly tun: boolean; readonly kvm: boolean };
+  /** Receives standard output and standard error. */
+  readonly logFd: number;
+  /** Descriptors that become 3, 4 ... in the sandbox. */
+  readonly fds: readonly number[];
+}
+
+export class Sandboxes {
+  readonly #nodeDir: string;
+  readonly #runc: string;
+  readonly #clock: Clock;
+
+  /** `domainsDir`: the directory of all domains, an absolute path. */
+  constructor(domainsDir: string, { runcBinary, clock }: { readonly runcBinary: string; readonly clock: Clock }) {
+    this.#nodeDir = dirname(domainsDir);
+    this.#runc = runcBinary;
+    this.#clock = clock;
+  }
+
+  userOf(id: string): ProcessUser {
+    return guestUserOf(id);
+  }
+
+  accessOf(id: string): FileAccess {
+    return pluggedAccess({ user: guestUserOf(id), path: this.#pluggedDir(id) });
+  }
+
+  /** Resolves when the command runs. Replaces what an earlier attempt left. */
+  async start(dir: DomainDir, options: SandboxStart): Promise<DetachedProcess> {
+    await this.remove(dir.id);
+    const bundle = join(dir.path, 'sandbox');
+    await mkdir(bundle, { mode: PRIVATE_DIR });
+    await mkdir(join(bundle, 'rootfs'));
+    await chmod(join(bundle, 'rootfs'), PASSABLE);
+    await openPluggedDir(this.#pluggedDir(dir.id));
+    await writeFile(join(bundle, 'config.json'), JSON.stringify(await this.#config(dir, options)), {
+      mode: PRIVATE_FILE,
+    });
+    const pidFile = join(bundle, 'pid');
+    await this.#run(dir, bundle, pidFile, options);
+    const found = await findProcess(Number(await readFile(pidFile, 'utf8')), this.#clock);
+    if (found === undefined) throw new HypervisorError('QEMU has exited');
+    return found;
+  }
+
+  /** Returns the ids of all guests that have a sandbox, whether they run or not. */
+  async list(): Promise<string[]> {
+    return await readdir(this.#records).catch(() => []);
+  }
+
+  /** Ends everything in the sandbox and removes it. Does nothing if there is nothing. */
+  async remove(id: string): Promise<void> {
+    if (await exists(join(this.#records, id))) {
+      await runProgram(this.#runc, ['--root', this.#records, 'delete', '--force', id]);
+    }
+    await removePluggedDir(this.#pluggedDir(id));
+  }
+
+  async #run(dir: DomainDir, bundle: string, pidFile: string, { logFd, fds }: SandboxStart): Promise<void> {
+    const errors = join(bundle, 'runc.log');
+    await rm(errors, { force: true });
+    const args = ['--root', this.#records, '--log', errors, '--log-format', 'json', 'run', '--detach'];
+    args.push('--bundle', bundle, '--pid-file', pidFile, '--preserve-fds', String(fds.length), dir.id);
+    const child = spawn(this.#runc, args, { env: GUEST_ENVIRONMENT, stdio: ['ignore', logFd, logFd, ...fds] });
+    const [code] = (await once(child, 'exit')) as [number | null];
+    if (code === 0) return;
+    const text = lastMessage(await readFile(errors, 'utf8').catch(() => ''));
+    throw new HypervisorError(`the sandbox could not be created: ${text || `runc exited with code ${code}`}`);
+  }
+
+  async #config(dir: DomainDir, { command, files, limits, needs }: SandboxStart): Promise<object> {
+    const system: VisibleFile[] = [];
+    for (const path of SYSTEM_FILES) if (await exists(path)) system.push({ path, readonly: true });
+    const kvmGroup = needs.kvm ? await findKvmGroup() : undefined;
+    return buildOciConfig({
+      hostname: 'guest',
+      command,
+      cwd: dir.run,
+      env: GUEST_ENVIRONMENT,
+      user: guestUserOf(dir.id),
+      groups: [SHARED_DISKS_GID, ...(kvmGroup === undefined ? [] : [kvmGroup])],
+      files: [...system, ...files],
+      pluggedDir: this.#pluggedDir(dir.id),
+      devices: [...(needs.tun ? [TUN] : []), ...(needs.kvm ? [KVM] : [])],
+      cgroup: `/selfsame/${createHash('sha256').update(this.#nodeDir).digest('hex').slice(0, HASH_LENGTH)}-${dir.id}`,
+      limits,
+    });
+  }
+
+  get #records(): string {
+    return join(this.#nodeDir, 'sandboxes');
+  }
+
+  #pluggedDir(id: string): string {
+    return join(this.#nodeDir, 'plugged', id);
+  }
+}
+
+/** Returns the message of the last line of a JSON log, which is the reason of a failure. */
+function lastMessage(log: string): string {
+  const last = log.trim().split('\n').at(-1) ?? '';
+  try {
+    return (JSON.parse(last) as { msg?: string }).msg ?? '';
+  } catch {
+    return last;
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}

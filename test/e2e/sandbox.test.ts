@@ -1,0 +1,146 @@
+/**
+ * A guest that has broken out of QEMU: commands run in its sandbox, with the rights of QEMU. They must reach nothing of the
+ * host and nothing of another guest. QEMU's own filter of system calls, which would stop most of them, is not there.
+ */
+import assert from 'node:assert/strict';
+import { execFile, execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
+import { guestUserOf } from '#node/hardware/guest-user.ts';
+import { isSandboxed, qemuScene, qemuSkipReason, type QemuScene } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { aDisk } from '#node/hypervisor/testing/a-definition.ts';
+
+const run = promisify(execFile);
+const skip = qemuSkipReason() || (!isSandboxed && 'requires root');
+const SECRET = 'the data of the other guest';
+
+describe('a guest that has broken out of QEMU', { skip, timeout: 60_000 }, () => {
+  let scene: QemuScene;
+  let intruder: DomainDefinition;
+  let victim: DomainDefinition;
+  let victimDisk: string;
+
+  before(async () => {
+    scene = await qemuScene();
+    const guest = async (name: string) => {
+      const path = await diskOf(name);
+      const plain = scene.definition();
+      return scene.definition({
+        devices: [
+          ...plain.devices,
+          aDisk('data', 2, { path, format: 'raw' }),
+          { type: 'tpm', id: 'tpm0', model: 'crb' },
+        ],
+      });
+    };
+    [intruder, victim] = [await guest('intruder'), await guest('victim')];
+    victimDisk = join(scene.nodeDir, 'volumes', 'victim', 'disk.img');
+    for (const definition of [intruder, victim]) await scene.hypervisor.create(definition, { paused: true });
+  });
+
+  after(() => scene?.end());
+
+  async function diskOf(name: string): Promise<string> {
+    const dir = join(scene.nodeDir, 'volumes', name);
+    await mkdir(dir, { recursive: true });
+    await writeFile(join(dir, 'disk.img'), Buffer.concat([Buffer.from(SECRET), Buffer.alloc(2 ** 20)]));
+    return join(dir, 'disk.img');
+  }
+
+  /** Runs a command in the sandbox of the intruder and returns its output and errors. */
+  async function attempt(script: string): Promise<string> {
+    const { uid, gid } = guestUserOf(intruder.id);
+    const args = ['--root', join(scene.nodeDir, 'sandboxes'), 'exec', '--user', `${uid}:${gid}`, intruder.id];
+    const { stdout, stderr } = await run('runc', [...args, 'sh', '-c', `{ ${script}; } 2>&1 || true`]);
+    return stdout + stderr;
+  }
+
+  it('sees its own disk and its own processes', async () => {
+    const own = join(scene.nodeDir, 'volumes', 'intruder', 'disk.img');
+    assert.ok((await attempt(`head -c 10 ${own}`)).startsWith(SECRET.slice(0, 10)));
+    const names = (await attempt('cat /proc/[0-9]*/comm')).split('\n');
+    assert.ok(names.includes('swtpm'));
+    assert.equal(names.filter((name) => name.startsWith('qemu-system')).length, 1);
+  });
+
+  const unreachable: Record<string, (to: { disk: string; domain: string; nodeDir: string }) => string> = {
+    'the disk of another guest': ({ disk }) => `cat ${disk}`,
+    'the disk of another guest through /proc': ({ disk }) => `cat /proc/*/root${disk} /proc/*/cwd/../../../..${disk}`,
+    'the files of another guest': ({ domain }) => `ls ${domain} ${domain}/run`,
+    'the record of its own domain': ({ nodeDir }) => `cat ${nodeDir}/domains/*/domain.json`,
+    'the passwords of the host': () => 'cat /etc/shadow /etc/passwd /root/.ssh/*',
+    'block devices of the host': () => 'ls /dev/loop* /dev/vd* /dev/sd* /dev/mem',
+    'the cgroups of the host': () => 'ls /sys/fs/cgroup',
+  };
+  for (const [name, script] of Object.entries(unreachable)) {
+    it(`cannot read ${name}`, async () => {
+      const domain = join(scene.nodeDir, 'domains', victim.id);
+      const output = await attempt(script({ disk: victimDisk, domain, nodeDir: scene.nodeDir }));
+      assert.match(output, /No such file|Permission denied|cannot access/);
+      assert.ok(!output.includes(SECRET));
+      assert.ok(!output.includes('root:'));
+    });
+  }
+
+  for (const socket of ['qmp.sock', 'serial.sock', 'agent.sock']) {
+    it(`cannot connect to ${socket} of another guest`, async () => {
+      const path = join(scene.nodeDir, 'domains', victim.id, 'run', socket);
+      assert.ok(statSync(path).isSocket());
+      const program = `import socket; s = socket.socket(socket.AF_UNIX); s.connect('${path}'); print('connected')`;
+      const output = await attempt(
+        `python3 -c "${program}" || perl -MIO::Socket::UNIX -e 'print IO::Socket::UNIX->new(Peer => "${path}") ? "connected" : "refused: $!"'`,
+      );
+      assert.ok(!output.includes('connected'), output);
+      assert.match(output, /No such file/);
+    });
+  }
+
+  const forbidden: Record<string, string> = {
+    'create a device': 'mknod disk b 7 0',
+    'mount a file system': 'mount -t tmpfs none /dev',
+    'change the programs of the host': 'touch /usr/bin/qemu-system-x86_64',
+    'become another user': 'setpriv --reuid 0 true || su -c true',
+    'give its files to root': 'chown 0 .',
+  };
+  for (const [name, script] of Object.entries(forbidden)) {
+    it(`cannot ${name}`, async () => {
+      assert.match(
+        await attempt(script),
+        /Permission denied|not permitted|Read-only|must be superuser|not found|Authentication/,
+      );
+    });
+  }
+
+  it('has a user of its own, limits and no privileges', async () => {
+    const pids = [intruder, victim].map(({ id }) => scene.hypervisor.get(id)?.pid ?? 0);
+    const users = pids.map((pid) => /^Uid:\t(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+    assert.deepEqual(
+      users,
+      [intruder, victim].map(({ id }) => String(guestUserOf(id).uid)),
+    );
+    const status = readFileSync(`/proc/${pids[0]}/status`, 'utf8');
+    for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])
+      assert.match(status, new RegExp(`^${set}:\\t0+$`, 'm'));
+    assert.match(status, /^NoNewPrivs:\t1$/m);
+    assert.match(status, /^Seccomp:\t2$/m);
+    const cgroup = readFileSync(`/proc/${pids[0]}/cgroup`, 'utf8');
+    assert.match(cgroup, new RegExp(`/selfsame/[0-9a-f]{8}-${intruder.id}`));
+  });
+
+  it('leaves nothing behind', async () => {
+    for (const { id } of [intruder, victim]) {
+      await scene.hypervisor.destroy(id);
+      await scene.hypervisor.remove(id);
+    }
+    assert.deepEqual(readdirSync(join(scene.nodeDir, 'sandboxes')), []);
+    assert.deepEqual(readdirSync(join(scene.nodeDir, 'domains')), []);
+    const mounts = readFileSync('/proc/self/mountinfo', 'utf8');
+    assert.ok(!mounts.includes(scene.nodeDir));
+    const cgroups = String(execFileSync('find', ['/sys/fs/cgroup', '-name', `*${intruder.id}`]));
+    assert.equal(cgroups, '');
+  });
+});
