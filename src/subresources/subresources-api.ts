@@ -229,11 +229,13 @@ async function relayToNode(
 
 function errorResponse(
   { log }: SubresourcesParts,
-  { method, path }: SubresourceRequest,
+  { method, path, signal }: SubresourceRequest,
   error: unknown,
 ): SubresourceBytes {
   const apiError = error instanceof ApiError ? error : internalError(errorMessage(error));
-  if (apiError.code >= 500 && apiError.code !== 501)
+  // A client that ends early, such as an interrupted port-forward, is not a fault of this server.
+  if (signal.aborted) log.debug({ method, path, reason: apiError.message }, 'The client has closed the request');
+  else if (apiError.code >= 500 && apiError.code !== 501)
     log.warn({ err: error, method, path }, 'Cannot serve a subresource');
   return jsonResponse(apiError.code, apiError.toStatus());
 }

@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
+import { PROTECTION_LABEL } from '#api/protection/delete-protection.ts';
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { STATE_LABEL } from '#api/storage/persistent-state.ts';
@@ -313,6 +314,28 @@ suite('virtctl with disks', () => {
       err,
       /Cannot import volume root of VM halfway: the file system has 12 bytes left\nDeleted again: VirtualMachine halfway, /,
     );
+  });
+
+  test('protects an imported VM from deletion when its disks are complete, and not before', async () => {
+    await aStoppedVm('vault');
+    const body = { metadata: { labels: { [PROTECTION_LABEL]: 'true', tier: 'gold' } } };
+    await scene.admin.patch(VIRTUAL_MACHINES, { namespace: 'default', name: 'vault' }, { type: 'merge', body });
+    const ova = join(dir, 'vault.ova');
+    assert.equal((await scene.virtctl('export', 'ovf', 'vault', '--ova', ova)).code, 0);
+    await aVolumeFor('safe-root');
+    const labels: object[] = [];
+    disks.wrap = (upload) => ({
+      ...upload,
+      async receive(...args) {
+        labels.push((await scene.readVm('safe')).metadata.labels);
+        await upload.receive(...args);
+      },
+    });
+    const imported = await scene.virtctl('import', 'ovf', ova, '--name', 'safe', '--storage-class', 'manual');
+    disks.wrap = (upload) => upload;
+    assert.equal(imported.code, 0, imported.err);
+    assert.deepEqual(labels, [{ tier: 'gold' }], 'a protected VM would refuse the content of its disks');
+    assert.deepEqual((await scene.readVm('safe')).metadata.labels, { [PROTECTION_LABEL]: 'true', tier: 'gold' });
   });
 
   test('shows the identity of an imported VM before its first start', async () => {

@@ -3,7 +3,7 @@
  * image see. One plane serves all tests of a file; nothing of it remains at the end, guests included.
  */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,6 +21,7 @@ import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
 import { requestWebSocket } from '#lib/websocket/websocket-handshake.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
+import { killProcessesBelow, processesBelow } from '#test/support/processes-below.ts';
 import { spawnServer, openTransport, type Scope, type ServerProcess } from '#test/support/server-process.ts';
 
 const NAMESPACE = 'default';
@@ -247,20 +248,6 @@ function tlsOf(plane: RealPlane) {
   return { ca, cert, key, agent: false as const };
 }
 
-function processesBelow(dir: string): { pid: number; command: string }[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((pid) => {
-      try {
-        const cwd = readlinkSync(join('/proc', pid, 'cwd'));
-        const command = readlinkSync(join('/proc', pid, 'exe'));
-        return cwd.startsWith(dir) ? [{ pid: Number(pid), command }] : [];
-      } catch {
-        return []; // The process ended meanwhile, or has no executable.
-      }
-    });
-}
-
 function findPodProgram(pid: number): PodProgram[] {
   try {
     const variables = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
@@ -282,15 +269,5 @@ function releaseMountsBelow(dir: string): void {
     const backing = join('/sys/block', device, 'loop/backing_file');
     if (!existsSync(backing) || !readFileSync(backing, 'utf8').startsWith(`${dir}/`)) continue;
     execFileSync('losetup', ['--detach', join('/dev', device)]);
-  }
-}
-
-function killProcessesBelow(dir: string): void {
-  for (const { pid } of processesBelow(dir)) {
-    try {
-      process.kill(pid, 'SIGKILL');
-    } catch {
-      // The process ended meanwhile.
-    }
   }
 }

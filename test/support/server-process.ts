@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { createHttpTransport, type HttpTransport } from '#client/http.ts';
 import { loadKubeconfig, type ClusterAccess } from '#client/kubeconfig.ts';
 import { systemClock } from '#lib/clock.ts';
+import { killProcessesBelow } from '#test/support/processes-below.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
@@ -42,10 +43,12 @@ export interface ServerProcess {
   readonly exited: Promise<ProcessExit>;
   /** Returns access from the kubeconfig of the server, which must be ready. */
   access(): ClusterAccess;
+  /** Returns what the process has written to standard error so far: its log. */
+  log(): string;
   kill(signal: NodeJS.Signals): Promise<ProcessExit>;
 }
 
-/** Starts the program and kills it at the end of the test at the latest. */
+/** Starts the program and kills it, with the agents of its nodes, at the end of the test at the latest. */
 export function spawnServer(t: Scope, options: ServerOptions): ServerProcess {
   const { dataDir, port = 0, tokenAuthFile, command = ['engine'], env = {} } = options;
   const args = [...command, '--data-dir', dataDir, '--port', String(port), '--log-level', 'warn'];
@@ -54,7 +57,11 @@ export function spawnServer(t: Scope, options: ServerOptions): ServerProcess {
     env: { ...process.env, ...env, NODE_COMPILE_CACHE: join(ROOT, '.cache/node-compile') },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const end = () => child.kill('SIGKILL');
+  const end = () => {
+    child.kill('SIGKILL');
+    // The agents of nodes have sessions of their own, and outlive the server.
+    if (command[0] === 'up') killProcessesBelow(join(dataDir, 'nodes'));
+  };
   t.after(end);
   process.once('exit', end);
 
@@ -78,6 +85,7 @@ export function spawnServer(t: Scope, options: ServerOptions): ServerProcess {
     ready,
     exited,
     access: () => loadServerAccess(dataDir),
+    log: () => stderr,
     kill(signal) {
       child.kill(signal);
       return exited;

@@ -1,4 +1,5 @@
 /** Executes an import plan step by step. If a step fails, deletes what was created and reports it. */
+import { PROTECTION_LABEL } from '#api/protection/delete-protection.ts';
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import { STATE_VOLUME } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -36,17 +37,22 @@ export async function executeImport(
     const { name = '' } = plan.vm.metadata;
     const vmUid = await explainFailure(`Cannot import VM ${name}: `, createObjects(api, plan, created));
     await uploadContent(api, plan, files, { status, vmUid });
+    await protectIfPlanned(api, plan);
   } catch (cause) {
     throw await rollBack(api, created, cause);
   }
 }
 
-/** Creates claims, VM and Secrets, which are deleted with the VM. A dry run of the VM comes first, because it finds most errors. */
+/**
+ * Creates claims, VM and Secrets, which are deleted with the VM. A dry run of the VM comes first, because it finds most errors.
+ * The VM is not protected from deletion yet: the disks of a protected VM cannot be filled, nor deleted if the import fails.
+ */
 async function createObjects(api: Api, { vm, claims, secrets }: ImportPlan, created: CreatedObject[]): Promise<string> {
   const at = (type: ResourceType) => collectionPath(type, api.namespace);
   await api.post(`${at(VIRTUAL_MACHINES)}?dryRun=All`, vm);
   for (const claim of claims) created.push(await createObject(api, PERSISTENT_VOLUME_CLAIMS, claim));
-  const own = await createObject(api, VIRTUAL_MACHINES, vm);
+  const { [PROTECTION_LABEL]: _, ...labels } = vm.metadata.labels ?? {};
+  const own = await createObject(api, VIRTUAL_MACHINES, { ...vm, metadata: { ...vm.metadata, labels } });
   created.push(own);
   const ownerReferences = [vmOwnerReference({ metadata: { name: vm.metadata.name, uid: own.uid } })];
   for (const secret of secrets) {
@@ -95,6 +101,14 @@ async function releaseUploadClaim(
   const path = objectPath(PERSISTENT_VOLUME_CLAIMS, { namespace: api.namespace, name: claim });
   const owned = volume === STATE_VOLUME ? { ownerReferences: [vmOwnerReference({ metadata: owner })] } : {};
   await api.patch(path, { metadata: { annotations: { [UPLOAD_ANNOTATION]: null }, ...owned } });
+}
+
+/** Adds the label that protects the VM from deletion, if the plan has it. */
+async function protectIfPlanned(api: Api, { vm }: ImportPlan): Promise<void> {
+  const { name, labels } = vm.metadata;
+  if (labels?.[PROTECTION_LABEL] === undefined) return;
+  const path = objectPath(VIRTUAL_MACHINES, { namespace: api.namespace, name });
+  await api.patch(path, { metadata: { labels: { [PROTECTION_LABEL]: labels[PROTECTION_LABEL] } } });
 }
 
 /** Deletes created objects in reverse order: the VM before its claims. */

@@ -96,14 +96,15 @@ export class Qcow2Image implements ByteSource {
   }
 
   /**
-   * Reads all tables and returns the amount of data. Throws DamagedImageError if a table or data is not in the file. Tables
-   * that are not known count as good and without data.
+   * Reads all tables of the disk and returns the amount of data. Throws DamagedImageError if a table or data is not in the
+   * file. Tables that are not known count as good and without data. So do L1 entries after the end of the disk: their
+   * number has no relation to its size.
    */
   async check(): Promise<Qcow2Data> {
     await this.#checkRefcounts();
     const { clusterBytes, l2Entries, l2EntryBytes } = this.#header;
     const data = { plainBytes: 0, compressedBytes: 0 };
-    for (let part = 0; part * 8 < this.#l1.length; part++) {
+    for (let part = 0; part * l2Entries * clusterBytes < this.size; part++) {
       const table = await this.#l2Table(part);
       for (let i = 0; table !== undefined && i < l2Entries; i++) {
         const at = (part * l2Entries + i) * clusterBytes;

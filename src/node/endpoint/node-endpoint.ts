@@ -257,8 +257,14 @@ function expectMethod(method: string, expected: string): void {
   if (method !== expected) throw methodNotAllowed();
 }
 
-function toResponseError({ log }: NodeEndpointOptions, { method, url }: IncomingMessage, error: unknown): ApiError {
+function toResponseError(
+  { log }: NodeEndpointOptions,
+  { method, url, socket }: IncomingMessage,
+  error: unknown,
+): ApiError {
   const apiError = error instanceof ApiError ? error : internalError((error as Error).message, error);
-  if (apiError.code >= 500) log.warn({ err: error, method, url }, 'Cannot serve a request to the node endpoint');
+  // Work for a client that has gone fails for that reason; nobody waits for it.
+  if (socket.destroyed) log.debug({ method, url, reason: apiError.message }, 'The client has closed the request');
+  else if (apiError.code >= 500) log.warn({ err: error, method, url }, 'Cannot serve a request to the node endpoint');
   return apiError;
 }
