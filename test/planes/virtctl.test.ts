@@ -232,7 +232,7 @@ suite('virtctl', () => {
       await scene.front.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
     }
     await create('team-a', 'db', withUuid(uuid));
-    const none = 'No two VirtualMachines have the same firmware uuid, or the same MAC address in their templates.\n';
+    const none = 'No two VirtualMachines have the same firmware uuid or MAC address.\n';
     assert.deepEqual(await scene.virtctl('identity', 'duplicates'), { code: 0, out: none, err: '' });
     assert.equal((await scene.virtctl('identity', 'duplicates', '-o', 'json')).out, '[]\n');
 

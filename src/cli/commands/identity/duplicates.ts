@@ -56,8 +56,7 @@ export const identityDuplicates = defineCommand({
     ];
     if (output !== undefined) print(formatValue([...duplicatesAsValue(uuids), ...macDuplicatesAsValue(macs)], output));
     else if (tables.length > 0) print(tables.join('\n\n'));
-    else if (namespace === undefined)
-      print('No two VirtualMachines have the same firmware uuid, or the same MAC address in their templates.');
+    else if (namespace === undefined) print('No two VirtualMachines have the same firmware uuid or MAC address.');
     else print(`No VirtualMachine in namespace ${namespace} shares its firmware uuid or a MAC address.`);
   },
 });
