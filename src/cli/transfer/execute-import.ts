@@ -34,7 +34,7 @@ export async function executeImport(
 ): Promise<void> {
   const created: CreatedObject[] = [];
   try {
-    const { name = '' } = plan.vm.metadata;
+    const { name } = plan.vm.metadata;
     const vmUid = await explainFailure(`Cannot import VM ${name}: `, createObjects(api, plan, created));
     await uploadContent(api, plan, files, { status, vmUid });
     await protectIfPlanned(api, plan);
