@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { addVolume } from '#cli/commands/volumes.ts';
-import type { VirtctlContext } from '#cli/command.ts';
 import { ApiError } from '#kube/api-error.ts';
 
 interface Call {
@@ -25,7 +24,7 @@ function callAddVolume(reading: () => Promise<unknown>): Call {
     args: ['db'],
     flags: { volumeName: 'data', persist: false, dryRun: false, wait: false },
   };
-  return { printed, puts, done: Promise.resolve(addVolume.run(context as unknown as VirtctlContext & never)) };
+  return { printed, puts, done: Promise.resolve(addVolume.run(context as never)) };
 }
 
 test('addvolume refuses a claim that does not exist, without a request', async () => {

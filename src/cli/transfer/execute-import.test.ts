@@ -66,6 +66,6 @@ test('protects an imported VM when it is complete', async () => {
 test('deletes a VM that was to be protected if the import fails', async () => {
   assert.deepEqual(await run({ refuses: 'secrets' }), {
     done: [UNPROTECTED, 'delete'],
-    error: 'secrets are refused\nDeleted again: VirtualMachine db',
+    error: 'Cannot import VM db: secrets are refused\nDeleted again: VirtualMachine db',
   });
 });

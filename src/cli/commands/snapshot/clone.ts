@@ -160,7 +160,7 @@ export function cloneText(source: Stored<VirtualMachine>, copy: Stored<VirtualMa
   return [
     `VM ${name} is a clone of VM ${source.metadata.name}`,
     ...(uuid === undefined ? [] : [`firmware uuid ${uuid}`]),
-    macs.length === 0 ? 'it gets new MAC addresses at its first start' : `MAC addresses: ${macs.join(', ')}`,
+    macs.length === 0 ? 'its MAC addresses are new as well' : `MAC addresses: ${macs.join(', ')}`,
     `it is stopped, start it with virtctl start ${name}`,
   ].join('; ');
 }

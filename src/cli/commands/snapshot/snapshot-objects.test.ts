@@ -137,7 +137,7 @@ test('a clone has another identity', () => {
   );
   assert.equal(
     cloneText(vm({}), copy(null)),
-    `VM copy is a clone of VM db; firmware uuid other; it gets new MAC addresses at its first start; ${start}`,
+    `VM copy is a clone of VM db; firmware uuid other; its MAC addresses are new as well; ${start}`,
   );
   assert.throws(() => cloneText(vm({}), vm({ metadata: { name: 'copy' } })), /^CommandError: VM copy is not a clone: /);
 });
