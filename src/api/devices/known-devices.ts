@@ -4,7 +4,7 @@ import { chipsetOf, type Chipset } from '#api/devices/chipset.ts';
 import { isRootPort, type LearnedDevice } from '#api/devices/learned-device.ts';
 import type { IdentityStatus } from '#api/virtual-machine-identity/kind.ts';
 
-export interface KnownDevice extends LearnedDevice {
+interface KnownDevice extends LearnedDevice {
   /** Set if the device is gone, and the row only reserves its place. */
   readonly gone?: true;
 }
@@ -32,7 +32,7 @@ export function readKnownDevices({ machine, devices, freed = [], learnedAt }: Id
 /** Returns rows that reserve the places of devices that are gone, so that a device that returns gets its place back. */
 function reserveFreedPlaces(freed: readonly LearnedDevice[], devices: readonly LearnedDevice[]): KnownDevice[] {
   const ids = new Set(devices.map(({ id }) => id));
-  return freed.map(({ name: _, ...row }) => ({
+  return freed.map(({ name: _gone, ...row }) => ({
     ...row,
     gone: true,
     ...(ids.has(row.id) && { id: `freed-${row.id}` }),
