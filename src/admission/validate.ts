@@ -30,7 +30,7 @@ export interface AdmissionLookup extends ProtectionLookup, EvictionLookup {
   configuration(): Configuration;
   /** Returns the VMs of all namespaces that have this firmware uuid, ignoring case, and are not being deleted. */
   vmsWithUuid(uuid: string): readonly ValueHolder[];
-  /** Returns the VMs whose template has the MAC address, in the form of macAddressesOf. */
+  /** Returns the VMs that have the MAC address, in the form of macAddressesOf. */
   vmsWithMac(mac: string): readonly ValueHolder[];
   /** Returns the nodes, from a cache: the result is only for warnings. */
   nodes(): readonly Node[];

@@ -18,12 +18,14 @@ export async function examine(machine: ExaminedMachine, place: PlaneLocation): P
     examinePrograms(machine),
     examineKvm(machine),
     examineFirmware(machine),
-    examineSandboxes(machine),
     examineLoopDevices(machine),
     examineTaps(machine),
     examineDataDir(machine, place),
     examinePort(machine, place),
     examineGuest(machine, place),
   ]);
-  return { version: VERSION, findings: [examineNode(machine), ...findings.flat(), ...examineTours(place)] };
+  return {
+    version: VERSION,
+    findings: [examineNode(machine), ...findings.flat(), examineSandboxes(machine), ...examineTours(place)],
+  };
 }

@@ -349,7 +349,20 @@ suite('virtctl with disks', () => {
   test('creates nothing if the name is in use', async () => {
     const { code, err } = await scene.virtctl('import', 'ovf', join(dir, 'db.ova'), '--name', 'db');
     assert.equal(code, 1);
-    assert.match(err, /virtualmachines\.kubevirt\.io "db" already exists\nNothing was created\.\n$/);
+    assert.match(
+      err,
+      /^error: Cannot import VM db: virtualmachines\.kubevirt\.io "db" already exists\nNothing was created\.\n$/m,
+    );
+  });
+
+  test('tells an OVF from an OVA', async () => {
+    const path = join(dir, 'text.ova');
+    const written = await scene.virtctl('export', 'ovf', 'db', '-o', path);
+    assert.equal(written.code, 2);
+    assert.match(written.err, /^error: --output writes an OVF without disks; use --ova FILE for an OVA\nUsage: /);
+    writeFileSync(path, '<?xml version="1.0"?><Envelope/>');
+    const read = await scene.virtctl('import', 'ovf', path);
+    assert.match(read.err, /it is an OVF, not an archive; rename it so that it ends with \.ovf/);
   });
 
   test('uses existing claims as disks', async () => {
@@ -408,6 +421,7 @@ suite('virtctl with disks', () => {
     assert.match(used.err, /is in use by pod "p"/);
     await scene.createVmi('busy', { phase: 'Running' });
     const runs = await scene.virtctl('export', 'ovf', 'busy', '--ova', join(dir, 'busy.ova'));
+    assert.match(runs.err, /^error: Cannot export volume root of VM busy: /);
     assert.match(runs.err, /VM is running; stop it with "virtctl stop", or restore a snapshot of it to a new VM/);
     assert.deepEqual(
       readdirSync(dir).filter((name) => name.startsWith('busy')),

@@ -270,7 +270,10 @@ suite('virtctl image-upload', () => {
     },
     'an empty file': { args: ['none', 'empty.raw', ...make], err: /it is empty/ },
     'no file': { args: ['none', 'nothing', ...make], err: /Cannot read .*nothing: ENOENT/ },
-    'a claim without a size': { args: ['none', 'a.raw'], err: /when creating a resource, the size must be specified/ },
+    'a claim without a size': {
+      args: ['none', 'a.raw'],
+      err: /the claim none does not exist; specify its size with --size/,
+    },
     'a missing claim with --no-create': {
       args: ['none', 'a.raw', '--no-create'],
       err: /persistentvolumeclaims "none" not found/,

@@ -248,6 +248,12 @@ export function attacksIn(namespace: string): Readonly<Record<string, Attack>> {
         },
       ],
     },
+    'a list by label of 12 large objects': {
+      requests: [
+        ...many(12, (index) => post(MAPS, map(`large-${index}`, { data: fields(20_000, 'some text that is longer') }))),
+        { ...remove(`${MAPS}?labelSelector=a!%3Db&limit=1`), method: 'GET' },
+      ],
+    },
     'a definition with 12,000 properties': {
       requests: [
         post(CRDS, {

@@ -257,6 +257,15 @@ const cases: Record<string, Case> = {
     record: aRecord({ devices: without('serial0'), learnedAt: undefined }),
     want: [`serial0: not present -> serial (${TEMPLATE_CHANGED})`],
   },
+  'no devices of an import that are recorded before its first start': {
+    record: aRecord({
+      learnedAt: undefined,
+      history: [
+        { at: LATER, cause: 'the import of the VM', changes: rows.map((to) => ({ field: `devices.${to.id}`, to })) },
+      ],
+    }),
+    want: [],
+  },
   'ports of an imported machine whose format lists none': {
     record: aRecord({ devices: rows.filter(({ id }) => !id.startsWith('rp')), learnedAt: undefined }),
     want: newPorts(0, 7, 'the import lists no root ports; a q35 guest gets them at its first start here'),

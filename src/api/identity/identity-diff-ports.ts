@@ -64,8 +64,10 @@ interface PortPrediction {
 }
 
 /** Assigns ports to the devices of the next start as the node does. */
-function predictPorts(next: VmiSpec, rows: readonly LearnedDevice[], chipset: Chipset): PortPrediction {
+function predictPorts(next: VmiSpec, known: readonly LearnedDevice[], chipset: Chipset): PortPrediction {
   const devices = nextDevices(next, chipset);
+  const elsewhere = new Set(devices.filter(leavesPort).map(({ id }) => id));
+  const rows = known.filter(({ id }) => !elsewhere.has(id));
   const wanted = devices.filter((device) => device.plugged && isBehindPort(device));
   const requests = wanted.map(({ id, pin }): PlaceRequest => {
     const port = portAt(pin);
@@ -90,6 +92,11 @@ function predictPorts(next: VmiSpec, rows: readonly LearnedDevice[], chipset: Ch
 /** Virtio disks and PCI Express interfaces are behind ports. */
 function isBehindPort({ type, device, bus }: NextDevice): boolean {
   return type === 'disk' ? bus === 'virtio' : type === 'interface' && !isConventional(device);
+}
+
+/** Reports whether the device has another bus than that of ports. If its row has a port, that is free for others. */
+function leavesPort(device: NextDevice): boolean {
+  return device.plugged && (device.type === 'disk' || device.type === 'interface') && !isBehindPort(device);
 }
 
 /** Reports whether the guest keeps this device, which is neither a disk nor an interface. */

@@ -8,6 +8,7 @@ import { devicesIn, buildIdentityState, revertChanges } from '#api/identity/iden
 import { readKnownDevices, type KnownDevices } from '#api/devices/known-devices.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import { IMPORT_CAUSE, IMPORT_SOURCE, rebuildCause } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 
@@ -69,13 +70,18 @@ function macsOf(record: VirtualMachineIdentity | undefined, vmi: VirtualMachineI
   return macs;
 }
 
-/** Reverts the changes that the template has made to the rows since the devices were last read. */
+/** The causes of entries that contain the devices of an import, which the machine had before it came here. */
+const IMPORT_CAUSES: ReadonlySet<string> = new Set([IMPORT_CAUSE, rebuildCause(IMPORT_SOURCE)]);
+
+/** Reverts the changes that the template has made to the rows since the devices were last read or imported. */
 function revertTemplateChanges({
   history = [],
   learnedAt = '',
   devices,
 }: IdentityStatus): ReadonlyMap<string, LearnedDevice> {
-  const since = history.filter(({ at = '' }) => at > learnedAt).flatMap(({ changes = [] }) => changes);
+  const since = history
+    .filter(({ at = '', cause = '' }) => at > learnedAt && !IMPORT_CAUSES.has(cause))
+    .flatMap(({ changes = [] }) => changes);
   return devicesIn(revertChanges(buildIdentityState({}, { devices }), since));
 }
 

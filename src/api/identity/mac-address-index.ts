@@ -1,19 +1,37 @@
-/** Index key that finds VMs by the MAC addresses of their template, to detect duplicates. Pure. */
+/** Index key that finds VMs by the MAC addresses of their interfaces, to detect duplicates. Pure. */
+import { interfacesOf } from '#api/devices/attached-interfaces.ts';
+import { derivedMacOf } from '#api/virtual-machine-identity/restored-vm.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 
 export const BY_MAC_ADDRESS = 'mac-address';
 
+interface InterfaceMac {
+  readonly name: string;
+  /** In lower case and with colons. */
+  readonly macAddress: string;
+}
+
 /**
- * Returns the MAC addresses that the template names, each once, in lower case and with colons. Empty for a VM that is
- * being deleted: it will not keep its addresses for long.
+ * Returns the interfaces with their MAC addresses: those that the template names, and those that are derived from the VM.
+ * Empty for a VM that is being deleted: it will not keep its addresses for long.
  */
-export function macAddressesOf({ metadata, spec }: VirtualMachine): string[] {
-  if (metadata.deletionTimestamp !== undefined) return [];
-  const { interfaces = [] } = spec.template.spec?.domain.devices ?? {};
-  return [...new Set(interfaces.flatMap(({ macAddress }) => (macAddress ? [comparableMac(macAddress)] : [])))];
+export function interfaceMacs({ metadata, spec }: VirtualMachine): InterfaceMac[] {
+  const { uid } = metadata;
+  const template = spec.template.spec;
+  if (metadata.deletionTimestamp !== undefined || template?.domain === undefined) return [];
+  return interfacesOf(template).flatMap(({ name, macAddress }) => {
+    if (macAddress) return [{ name, macAddress: comparableMac(macAddress) }];
+    // A VM that is being created may have no uid yet.
+    return uid === undefined ? [] : [{ name, macAddress: derivedMacOf({ metadata: { ...metadata, uid } }, name) }];
+  });
+}
+
+/** Returns the MAC addresses of the VM, each once. */
+export function macAddressesOf(vm: VirtualMachine): string[] {
+  return [...new Set(interfaceMacs(vm).map(({ macAddress }) => macAddress))];
 }
 
 /** Returns the address in the form in which addresses are compared. */
-export function comparableMac(text: string): string {
+function comparableMac(text: string): string {
   return text.toLowerCase().replaceAll('-', ':');
 }

@@ -11,12 +11,20 @@ const DAMAGE = [
   /backing file (name|offset)/i,
 ];
 
+/**
+ * Texts of system errors. QEMU appends them to what it was doing, as in "Could not read L1 table: Input/output error": the
+ * storage has failed or is full, and the image may be whole.
+ */
+const SYSTEM_ERROR =
+  /: (Input\/output error|No space left on device|Disk quota exceeded|Read-only file system|Permission denied|Operation not permitted|Cannot allocate memory|Too many open files|Stale file handle|Resource temporarily unavailable|Connection timed out|Transport endpoint is not connected|No such device|Remote I\/O error|Host is down)\b/i;
+
 /** The reason of an instance with a damaged image. */
 export const IMAGE_DAMAGED = 'ImageDamaged';
 
 /** Advice for users of a damaged image. */
 export const DAMAGE_ADVICE = 'restore the claim from a snapshot, or upload the image again into a new claim';
 
+/** Reports whether the content of the image is damaged. An error of its storage is not damage: it may pass. */
 export function reportsDamage(errorText: string): boolean {
-  return DAMAGE.some((pattern) => pattern.test(errorText));
+  return !SYSTEM_ERROR.test(errorText) && DAMAGE.some((pattern) => pattern.test(errorText));
 }

@@ -216,6 +216,13 @@ const cases: Record<string, Case> = {
     vmi: aVmi('Running'),
     want: '202 [Stop vmi-uid]',
   },
+  'a stop withdraws the start of a halted VM that is still stopping': {
+    verb: 'stop',
+    spec: { runStrategy: 'Halted' },
+    status: { stateChangeRequests: [{ action: 'Stop', uid: 'vmi-uid' }, { action: 'Start' }] },
+    vmi: aVmi('Running', { isDeleting: true }),
+    want: '202 [Stop vmi-uid]',
+  },
   'a request ends the backoff after failed starts': {
     verb: 'start',
     spec: { runStrategy: 'RerunOnFailure' },

@@ -208,7 +208,9 @@ function decideStop(world: RunStateWorld): VerbDecision {
   const shorter = runs && options?.gracePeriod !== undefined ? [buildGracePatch(vmi, options.gracePeriod)] : [];
   if (strategy === 'Always' || strategy === 'Once') return prependSteps(shorter, switchRunState(vm, false));
   if (!runs) return refuseOnVm(world, 409, 'VM is not running');
-  if (strategy === 'Halted' && !isShorter(vmi, options?.gracePeriod)) {
+  // A start may be queued behind the stop (decideStart): another stop withdraws it.
+  const isStartQueued = vm.status?.stateChangeRequests?.some(({ action }) => action === 'Start') === true;
+  if (strategy === 'Halted' && !isStartQueued && !isShorter(vmi, options?.gracePeriod)) {
     return refuseOnVm(world, 409, `${strategy} only supports manual stop requests with a shorter graceperiod`);
   }
   return prependSteps(shorter, queueRequests(world, [{ action: 'Stop', uid: vmi.metadata.uid }]));

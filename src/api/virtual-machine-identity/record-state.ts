@@ -103,5 +103,8 @@ export const GUEST_SOURCE = 'the running guest';
 export const IMPORT_SOURCE = 'the devices of its import';
 export const describeSnapshotSource = ({ name, takenAt }: SnapshotRecord) => `snapshot ${name} of ${takenAt}`;
 
+/** The cause of the entries in which the devices of an import are recorded. */
+export const IMPORT_CAUSE = 'the import of the VM';
+
 /** Returns the cause in the history entry of a rebuilt record. */
 export const rebuildCause = (source: string) => `rebuilt from ${source}`;

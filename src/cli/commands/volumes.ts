@@ -10,6 +10,7 @@ import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
 import { judgePlugged, judgeUnplugged } from '#cli/wait/volume-state.ts';
 import { GUEST_TIMEOUT, waitFlags, waitLimitMs } from '#cli/wait/wait-flags.ts';
 import { waitUntil } from '#cli/wait/wait-until.ts';
+import { isApiError } from '#kube/api-error.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import { explainFailure, UsageError } from '#lib/command-line/command-error.ts';
 import { requiredFlag, switchFlag, textFlag } from '#lib/command-line/flag.ts';
@@ -92,7 +93,7 @@ export const addVolume = defineCommand({
     const disk = buildDisk(hotplugName, flags);
     const api = await connect();
     // A wrong name of a claim is refused at once, instead of when the guest waits for its disk.
-    await explainFailure(problemOf(ADD, volumeName, name), readObject(api, PERSISTENT_VOLUME_CLAIMS, volumeName));
+    await explainFailure(problemOf(ADD, volumeName, name), checkClaim(api, volumeName));
     const volumeSource = { persistentVolumeClaim: { claimName: volumeName } };
     const body = { name: hotplugName, disk, volumeSource, ...dryRunOption(flags.dryRun, print) };
     print(await sendVolumeVerb(api, ADD, { name, volumeName, persist }, body));
@@ -133,6 +134,15 @@ export const removeVolume = defineCommand({
     print(await waitForVolume(api, REMOVE, { name, volume: volumeName, limitMs }, status));
   },
 });
+
+/** Throws if the claim does not exist. Does nothing if the user may not read claims: the verb does not require that. */
+async function checkClaim(api: ApiConnection, name: string): Promise<void> {
+  try {
+    await readObject(api, PERSISTENT_VOLUME_CLAIMS, name);
+  } catch (error) {
+    if (!isApiError(error, 'Forbidden')) throw error;
+  }
+}
 
 /** Sends the request and returns the message of success. Throws CommandError. */
 async function sendVolumeVerb(

@@ -48,6 +48,11 @@ const cases: Record<string, Case> = {
     vmis: ['db2'],
     want: '; VM db is not running: start it with virtctl start db',
   },
+  'a VM that does not run, after a verb of the VM': {
+    path: `${VMS}/db/migrate`,
+    vms: ['db', 'web'],
+    want: '; VM db is not running: start it with virtctl start db',
+  },
   'only the namespace if the user may not list': { path: '/apis/x/v1/namespaces/lab/secrets/s', want: '' },
 };
 for (const [title, { path, vms = [], vmis = [], hasNamespace = true, want }] of Object.entries(cases)) {

@@ -59,7 +59,12 @@ export async function alternativesText(api: Api, missing: MissingObject): Promis
   const where = ` in namespace ${JSON.stringify(namespace)}`;
   const names = await listNames(api, missing.collection);
   if (names === undefined) return where;
-  if (plural === 'virtualmachineinstances' && (await isStoppedVm(api, missing))) {
+  // A verb of a VM that is not running reports that the instance was not found.
+  const isStopped =
+    plural === 'virtualmachines'
+      ? names.includes(name)
+      : plural === 'virtualmachineinstances' && (await isStoppedVm(api, missing));
+  if (isStopped) {
     return `${where}; VM ${name} is not running: start it with virtctl start ${name}`;
   }
   const near = suggestion(name, names);

@@ -6,7 +6,7 @@ import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { uploadDisk } from '#cli/transfer/disk-transfer.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
 import type { ImportPlan, Upload } from '#cli/transfer/import-plan.ts';
 import type { ImportSource } from '#cli/transfer/import-source.ts';
 import { errorMessage } from '#lib/error-message.ts';
@@ -34,7 +34,8 @@ export async function executeImport(
 ): Promise<void> {
   const created: CreatedObject[] = [];
   try {
-    const vmUid = await createObjects(api, plan, created);
+    const { name } = plan.vm.metadata;
+    const vmUid = await explainFailure(`Cannot import VM ${name}: `, createObjects(api, plan, created));
     await uploadContent(api, plan, files, { status, vmUid });
     await protectIfPlanned(api, plan);
   } catch (cause) {

@@ -13,7 +13,7 @@ import { writeOvf } from '#formats/ovf/write-ovf.ts';
 import { readQcow2 } from '#formats/qcow2/read-qcow2.ts';
 import { writeQcow2 } from '#formats/qcow2/write-qcow2.ts';
 import { isApiError } from '#kube/api-error.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import type { StatusOutput } from '#lib/terminal/status-output.ts';
 import { trackTransfer } from '#lib/terminal/track-transfer.ts';
@@ -45,7 +45,10 @@ export async function exportOva(
   const { vm, path, force } = options;
   await refuseExisting(path, force);
   const volumes = new Map<string, ExportedVolume>();
-  for (const { name } of machine.disks.filter(hasContent)) volumes.set(name, await readVolumeHeader(api, vm, name));
+  for (const { name } of machine.disks.filter(hasContent)) {
+    const header = readVolumeHeader(api, vm, name);
+    volumes.set(name, await explainFailure(`Cannot export volume ${name} of VM ${vm}: `, header));
+  }
   const state = machine.state && (await addStateFile(api, vm, machine.state, volumes, status));
   const compressed = machine.disks.flatMap((disk) => {
     const volume = volumes.get(disk.name);
@@ -94,7 +97,10 @@ async function addStateFile(
     volumes.set(STATE_VOLUME, volume);
     return { ...state, file: `${vm}-state.bin`, sizeBytes: volume.header.size };
   } catch (error) {
-    if (!isApiError(error, 'NotFound')) throw error;
+    if (!isApiError(error, 'NotFound')) {
+      const problem = `Cannot export the persistent state of VM ${vm}: ${errorMessage(error)}`;
+      throw new CommandError(problem, { cause: error });
+    }
     report('Note: the VM has no persistent TPM and EFI state yet');
     return state;
   }

@@ -4,7 +4,7 @@ import { isApiError } from '#kube/api-error.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { executeImport } from '#cli/transfer/execute-import.ts';
 import type { Terminal } from '#cli/command.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { UsageError } from '#lib/command-line/command-error.ts';
 import { listFlag, switchFlag, textFlag, type FlagValues } from '#lib/command-line/flag.ts';
 import { parsePairs, planImport, type ImportOptions } from '#cli/transfer/import-plan.ts';
 import { importError, type ImportSource } from '#cli/transfer/import-source.ts';
@@ -52,11 +52,11 @@ export const importFlags = {
 
 type Flags = FlagValues<typeof importFlags>;
 
-/** Throws CommandError. */
+/** Throws UsageError. */
 export function importOptions(flags: Flags, namespace: string): ImportOptions {
   const pairs = (flag: 'claim' | 'network' | 'secret') => {
     const parsed = parsePairs(flag, flags[flag]);
-    if (typeof parsed === 'string') throw new CommandError(parsed);
+    if (typeof parsed === 'string') throw new UsageError(parsed);
     return parsed;
   };
   const { name, storageClass, newIdentity, keepState } = flags;

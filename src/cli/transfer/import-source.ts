@@ -39,6 +39,7 @@ export function importError(path: string, reasons: readonly string[], cause?: un
 
 async function openOva(path: string, claimed: ReadonlySet<string>): Promise<ImportSource> {
   await fileSize(path);
+  if (await isXml(path)) throw importError(path, ['it is an OVF, not an archive; rename it so that it ends with .ovf']);
   let machine: MachineDescription | undefined;
   const [notes, errors, names]: [string[], string[], Set<string>] = [[], [], new Set()];
   // The archive is read to its end, because the manifest may be last.
@@ -55,6 +56,12 @@ async function openOva(path: string, claimed: ReadonlySet<string>): Promise<Impo
   errors.push(...listMissingFiles(machine, names, claimed, 'it is not in the archive'));
   if (errors.length > 0) throw importError(path, errors);
   return { machine, notes, files: (wanted) => filesOfOva(path, wanted) };
+}
+
+/** Reports whether the file begins like an XML document, after a byte order mark and blanks. */
+async function isXml(path: string): Promise<boolean> {
+  for await (const chunk of readChunks(path)) return /^[\uFEFF\s]*</.test(Buffer.from(chunk).toString('utf8', 0, 512));
+  return false;
 }
 
 async function* filesOfOva(path: string, wanted: ReadonlySet<string>) {

@@ -20,6 +20,7 @@ import type { HistoryEntry, IdentityChange } from '#api/virtual-machine-identity
 import {
   acceptsNewLayout,
   GUEST_SOURCE,
+  IMPORT_CAUSE,
   IMPORT_SOURCE,
   isRecordLost,
   lastRecordUid,
@@ -30,7 +31,6 @@ import type { Stored } from '#kube/meta.ts';
 
 export const EDIT = 'edit of the VM';
 const FIRST_START = 'first start';
-export const IMPORT = 'the import of the VM';
 const HOTPLUG = 'hotplug for this run of the VM';
 const LIST_CHANGED = 'a change of specialManagedDevices';
 const NEWLY_RECORDED = 'recorded for the first time';
@@ -63,7 +63,7 @@ type CauseFinder = (change: IdentityChange) => ChangeCause;
 export function createCauseFinder(context: CauseContext, changes: readonly IdentityChange[]): CauseFinder {
   const { vm, handOver } = context;
   const edits = readEdits(vm.metadata.annotations?.[IDENTITY_EDITS_ANNOTATION]);
-  const isImport = context.isNew && context.occasion.cause === IMPORT;
+  const isImport = context.isNew && context.occasion.cause === IMPORT_CAUSE;
   const occasion = isImport ? firstCause(vm, edits) : context.occasion;
   const known = { ...context, occasion, edits, parts: identityParts(vm) };
   const chipset = changes.find(isChipsetChange);
@@ -130,7 +130,7 @@ function specCause(known: CauseInputs, change: IdentityChange): ChangeCause {
 
 function firstCause(vm: Stored<VirtualMachine>, edits: Edits): ChangeCause {
   const created = edits.get('created');
-  const cause = importedDevicesOf(vm) === undefined ? FIRST_START : IMPORT;
+  const cause = importedDevicesOf(vm) === undefined ? FIRST_START : IMPORT_CAUSE;
   return { cause, ...(created?.by !== undefined && { by: created.by }) };
 }
 

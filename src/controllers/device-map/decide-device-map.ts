@@ -10,6 +10,7 @@ import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { IdentityStatus } from '#api/virtual-machine-identity/kind.ts';
 import {
+  IMPORT_CAUSE,
   IMPORT_SOURCE,
   describeSnapshotSource,
   isRecordLost,
@@ -24,7 +25,7 @@ import {
   rowsOf,
   decideRunningRows,
 } from '#controllers/device-map/action-table.ts';
-import { lossCause, EDIT, IMPORT, startCause } from '#controllers/device-map/change-cause.ts';
+import { lossCause, EDIT, startCause } from '#controllers/device-map/change-cause.ts';
 import {
   findChipsetChange,
   type DeviceMapWorld,
@@ -197,7 +198,7 @@ function initialStatus(
   return {
     ...(machine === undefined ? {} : { machine: { type: machine } }),
     devices: devices as LearnedDevice[],
-    occasion: { cause: isRecordLost(vm, world.identity) ? rebuildCause(IMPORT_SOURCE) : IMPORT },
+    occasion: { cause: isRecordLost(vm, world.identity) ? rebuildCause(IMPORT_SOURCE) : IMPORT_CAUSE },
     summary: `imported from ${from} with ${devices.length} devices`,
   };
 }

@@ -90,7 +90,8 @@ function eventsOf(world: VmiWorld, { phase, reason, message }: PhaseView): Event
     const what = message ?? 'The guest has failed.';
     events.push({ type: 'Warning', reason: reason || 'Failed', message: what });
   }
-  const refusal = phase === 'Pending' ? findLastingRefusal(world) : undefined;
+  const isRefused = phase === 'Pending' && world.pod === undefined;
+  const refusal = isRefused ? findLastingRefusal(world) : undefined;
   const reported = findCondition(status?.conditions, 'Synchronized');
   if (refusal !== undefined && reported?.message !== refusal.message) events.push({ type: 'Warning', ...refusal });
   return events;

@@ -52,7 +52,8 @@ export async function page(call: Call, options: ListRequestOptions, token?: Cont
   if (reading !== undefined) await reading;
   const matching: Entry[] = [];
   for (const entry of candidates) {
-    const pause = call.pace.spend(SELECTION_UNITS + options.fields.length);
+    // The first match of an entry decodes it.
+    const pause = call.pace.spend(SELECTION_UNITS + options.fields.length + entry.bytes.length / 16);
     if (pause !== undefined) await pause;
     if (filter(entry)) matching.push(entry);
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readBootSupport } from '#lib/disk-image/boot-support.ts';
-import { beginningOf } from '#lib/disk-image/byte-source.ts';
+import { beginningOf, type ByteSource } from '#lib/disk-image/byte-source.ts';
 import { aDisk, asSource } from '#lib/disk-image/testing/partitioned-disks.ts';
 
 const [BIOS, EFI, BOTH, NONE] = [
@@ -38,3 +38,27 @@ test('returns nothing if a partition is not known', async () => {
   const disk = aDisk({ bootCode: true, mbr: [0x83] });
   assert.equal(await readBootSupport(beginningOf(disk.subarray(0, 4096), disk.length)), undefined);
 });
+
+/** Returns a source that refuses positions that a file of the system cannot have, as reads of files do. */
+function asFile(disk: Buffer): ByteSource {
+  const source = asSource(disk);
+  return {
+    ...source,
+    read: async (length, at) => {
+      assert.ok(Number.isSafeInteger(at), `a read at ${at}`);
+      return await source.read(length, at);
+    },
+  };
+}
+
+const beyond: Record<string, number> = {
+  'the entries of the GPT': 512 + 72,
+  'a partition of the GPT': 2 * 512 + 32,
+};
+for (const [title, field] of Object.entries(beyond)) {
+  test(`returns nothing if ${title} would be beyond the end of any file`, async () => {
+    const disk = aDisk({ gpt: ['linux'] });
+    disk.writeBigUInt64LE(1n << 62n, field);
+    assert.equal(await readBootSupport(asFile(disk)), undefined);
+  });
+}

@@ -17,8 +17,12 @@ export function beginningOf(prefix: Buffer, size: number): ByteSource {
   };
 }
 
-/** Returns exactly `length` bytes, or undefined if they are not known or do not exist. */
+/**
+ * Returns exactly `length` bytes, or undefined if they are not known or do not exist. Any position is allowed: tables of
+ * an image may name one that no file has.
+ */
 export async function readExactly(source: ByteSource, length: number, at: number): Promise<Buffer | undefined> {
+  if (at + length > source.size) return undefined;
   const bytes = await source.read(length, at);
   return bytes?.length === length ? bytes : undefined;
 }

@@ -99,15 +99,16 @@ export class Qcow2Image implements ByteSource {
   }
 
   /**
-   * Reads all tables and returns the amount of data. Throws DamagedImageError if a table or data is not in the file. Tables
-   * that are not known count as good and without data.
+   * Reads all tables of the disk and returns the amount of data. Throws DamagedImageError if a table or data is not in the
+   * file. Tables that are not known count as good and without data. So do L1 entries after the end of the disk: their
+   * number has no relation to its size.
    */
   async check(): Promise<Qcow2Data> {
     await this.#checkRefcounts();
     const { clusterBytes, l2Entries, l2EntryBytes } = this.#header;
     const data = { plainBytes: 0, compressedBytes: 0 };
     let tables = 0;
-    for (let part = 0; part * 8 < this.#l1.length; part++) {
+    for (let part = 0; part * l2Entries * clusterBytes < this.size; part++) {
       if (part % ENTRIES_PER_TURN === 0) await nextTurn();
       if (offsetAt(this.#l1, part) === 0) continue;
       // Each table is used once. Otherwise a small file could make us read one table millions of times.

@@ -110,6 +110,29 @@ const cases: Record<string, Case> = {
     },
     want: '0000:05:00.0',
   },
+  'assigns a new place to a device that returns if its own belongs to one that is only unplugged': {
+    has: { interfaces: nics('a') },
+    plugs: { interfaces: nics('x') },
+    known: {
+      devices: [
+        { ...nicRow('unplugged', '0000:04:00.0'), plugged: false },
+        { ...nicRow('x', '0000:04:00.0'), gone: true },
+      ],
+    },
+    want: '0000:02:00.0',
+  },
+  'assigns a new place to a device that returns if the spec names its own for another one': {
+    has: { interfaces: nics('a') },
+    plugs: { disks: [{ name: 'd', disk: { pciAddress: '0000:04:00.0' } }], interfaces: nics('x') },
+    known: { devices: [{ ...nicRow('x', '0000:04:00.0'), gone: true }] },
+    want: '0000:02:00.0',
+  },
+  'returns a device that was gone to its place': {
+    has: { interfaces: nics('a') },
+    plugs: { interfaces: nics('x') },
+    known: { devices: [{ ...nicRow('x', '0000:04:00.0'), gone: true }] },
+    want: '0000:04:00.0',
+  },
   'assigns a new place if the recorded one is occupied': {
     has: { interfaces: nics('a') },
     plugs: { interfaces: nics('b') },

@@ -24,6 +24,7 @@ const WEIGHTS = {
   unplugDisk: 2,
   replugDisk: 2,
   pinNic: 1,
+  changeModel: 2,
   reorder: 2,
   changeMachine: 1,
   changeHardware: 3,
@@ -60,3 +61,16 @@ for (const chipset of ['q35', 'i440fx'] as const satisfies readonly Chipset[]) {
     assert.ok(announced > (chipset === 'q35' ? 8 : 0), 'controllers were added, and ports with q35');
   });
 }
+
+test('no ports are announced if a device leaves its port and another one gets it', () => {
+  const vm = new RecordedVm('q35');
+  vm.restart();
+  // Seven virtio interfaces and a virtio disk use all eight ports.
+  for (let i = 0; i < 7; i++) vm.addNic(8);
+  vm.addDisk(6);
+  vm.restart();
+  vm.addDisk(12);
+  // An interface becomes an rtl8139, which is not behind a port.
+  assert.ok(vm.changeModel(16));
+  assert.equal(vm.addedControllers, 0);
+});

@@ -50,6 +50,7 @@ export const exportOvf = defineCommand({
   async run({ args: [name = ''], flags, connect, report, status, terminal }) {
     const { output = '-', ova, diskFormat, secrets, force } = flags;
     if (ova !== undefined && output !== '-') throw new UsageError('--output and --ova cannot be combined');
+    if (/\.ova$/i.test(output)) throw new UsageError('--output writes an OVF without disks; use --ova FILE for an OVA');
     const api = await connect();
     const described = (await exportMachine(api, name, report)).machine;
     const machine = secrets ? await includeCloudInitSecrets(api, described) : described;
@@ -63,9 +64,9 @@ export const exportOvf = defineCommand({
     if (output === '-') terminal.stdout.write(text);
     else await writeLocalFile(output, [Buffer.from(text)], options);
     if (machine.disks.some(({ file }) => file !== undefined))
-      report('Note: an OVF does not contain disks; use --ova to include them');
+      report('Note: an OVF does not contain disks; use --ova FILE to include them');
     if (machine.state !== undefined)
-      report('Note: an OVF does not contain persistent TPM and EFI state; use --ova to include it');
+      report('Note: an OVF does not contain persistent TPM and EFI state; use --ova FILE to include it');
   },
 });
 

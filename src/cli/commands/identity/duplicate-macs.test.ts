@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { deriveMac } from '#api/identity/derived-mac.ts';
 import {
   findMacDuplicates,
   macDuplicatesAsValue,
@@ -36,6 +37,16 @@ test('finds interfaces with the same MAC address, however it is written', () => 
     },
   ]);
   assert.deepEqual(findMacDuplicates(fleet, 'team-c'), []);
+});
+
+test('compares an address that is derived from a VM with the one that an import of it has in its template', () => {
+  const source = aVm('team-a/db', [{ name: 'default' }], { uid: 'a-uid' });
+  const imported = aVm('team-a/db-copy', [{ name: 'default', macAddress: deriveMac('a-uid', 'default') }]);
+  const [duplicate] = findMacDuplicates([source, imported].flatMap(toListedMacHolders));
+  assert.deepEqual(
+    duplicate?.holders.map(({ name }) => name),
+    ['db', 'db-copy'],
+  );
 });
 
 test('prints a table of the interfaces', () => {

@@ -1,10 +1,11 @@
 /** Finds and prints VirtualMachines that share a MAC address. Pure. */
-import { comparableMac } from '#api/identity/mac-address-index.ts';
+import { interfaceMacs } from '#api/identity/mac-address-index.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { groupDuplicates, textAt, type ListedVm } from '#cli/commands/identity/duplicate-uuids.ts';
 import { isRecord } from '#kube/meta.ts';
 import { alignedTable } from '#lib/terminal/table.ts';
 
-/** An interface of a VirtualMachine whose template names a MAC address. */
+/** An interface of a VirtualMachine. */
 export interface ListedMacHolder extends ListedVm {
   /** In lower case, with colons. */
   readonly macAddress: string;
@@ -17,23 +18,23 @@ interface MacDuplicate {
   readonly holders: readonly ListedMacHolder[];
 }
 
-/** Returns the interfaces with a MAC address; none for a VM under deletion. */
+/** Returns the interfaces with their MAC addresses; none for a VM under deletion. */
 export function toListedMacHolders(vm: unknown): ListedMacHolder[] {
-  if (textAt(vm, 'metadata', 'deletionTimestamp') !== '') return [];
-  let devices = vm;
-  for (const key of ['spec', 'template', 'spec', 'domain', 'devices']) {
-    devices = isRecord(devices) ? devices[key] : undefined;
-  }
-  const interfaces = isRecord(devices) ? devices['interfaces'] : undefined;
+  if (!hasInterfaces(vm)) return [];
   const owner = {
     namespace: textAt(vm, 'metadata', 'namespace'),
     name: textAt(vm, 'metadata', 'name'),
     status: textAt(vm, 'status', 'printableStatus'),
   };
-  return (Array.isArray(interfaces) ? interfaces : []).flatMap((nic: unknown) => {
-    const macAddress = comparableMac(textAt(nic, 'macAddress'));
-    return macAddress === '' ? [] : [{ macAddress, ...owner, interface: textAt(nic, 'name') }];
-  });
+  return interfaceMacs(vm).map(({ name, macAddress }) => ({ macAddress, ...owner, interface: name }));
+}
+
+function hasInterfaces(vm: unknown): vm is VirtualMachine {
+  let domain = vm;
+  for (const key of ['spec', 'template', 'spec', 'domain']) domain = isRecord(domain) ? domain[key] : undefined;
+  if (!isRecord(domain)) return false;
+  const { devices = {} } = domain;
+  return isRecord(devices) && (devices['interfaces'] === undefined || Array.isArray(devices['interfaces']));
 }
 
 /** Returns duplicates by MAC address; with a namespace, only those that involve a VM in it. */

@@ -36,7 +36,16 @@ test('a new claim waits for its content, and has the default class unless anothe
 });
 
 const refused: Record<string, { options: Partial<UploadClaimOptions>; message: RegExp; name?: string }> = {
-  'no size': { options: { size: undefined }, message: /^when creating a resource, the size must be specified$/ },
+  'no size': {
+    options: { size: undefined },
+    message: /^the claim disk does not exist; specify its size with --size$/,
+    name: 'UsageError',
+  },
+  'a size that no file can have': {
+    options: { size: '9999Ti' },
+    message: /^invalid size "9999Ti"/,
+    name: 'UsageError',
+  },
   'an invalid size': { options: { size: '10Gib' }, message: /^invalid size "10Gib"/, name: 'UsageError' },
   'a size of 0': { options: { size: '0' }, message: /^invalid size "0"/, name: 'UsageError' },
   'a size below the virtual size of the image': {

@@ -51,7 +51,7 @@ export async function prepareClaim(api: Api, options: UploadClaimOptions, image:
   );
   if (found === undefined) {
     const claim = buildUploadClaim(options, image);
-    await checkStorageClass(api, options.storageClass);
+    await checkStorageClass(api, name, options.storageClass);
     const created = await api.post(collectionPath(PERSISTENT_VOLUME_CLAIMS, api.namespace), claim);
     return { name, newUid: (created as Stored).metadata.uid, wasAwaitingUpload: true };
   }
@@ -69,7 +69,7 @@ export async function prepareClaim(api: Api, options: UploadClaimOptions, image:
  * Throws if the class does not exist. Does nothing if there are volumes of that class, or if the user may not read these
  * kinds: the server checks it again.
  */
-async function checkStorageClass(api: Api, name: string | undefined): Promise<void> {
+async function checkStorageClass(api: Api, claim: string, name: string | undefined): Promise<void> {
   if (!name) return;
   try {
     if ((await findObject(api, STORAGE_CLASSES, name)) !== undefined) return;
@@ -79,7 +79,9 @@ async function checkStorageClass(api: Api, name: string | undefined): Promise<vo
     if (manual.length > 0) return;
     const known = await listCollection(api, { path: collectionPath(STORAGE_CLASSES) }, nameOfObject, ignored);
     const choice = known.length === 0 ? 'there is none; create one' : `choose one of ${known.sort().join(', ')}`;
-    throw new CommandError(`Cannot create the claim: storage class "${name}" does not exist; ${choice}`);
+    throw new CommandError(
+      `Cannot create PersistentVolumeClaim ${claim}: storage class "${name}" does not exist; ${choice}`,
+    );
   } catch (error) {
     if (!isApiError(error, 'Forbidden')) throw error;
   }
@@ -91,8 +93,8 @@ const nameOfObject = (object: unknown) => (object as Stored).metadata.name;
 /** Builds a new claim. Pure; throws CommandError. */
 export function buildUploadClaim(options: UploadClaimOptions, image: LocalImage): PersistentVolumeClaim {
   const { name, size, storageClass, accessMode = 'ReadWriteOnce', volumeMode } = options;
-  if (size === undefined) throw new CommandError('when creating a resource, the size must be specified');
-  if (findQuantityError(size) !== undefined || bytesOf(size) <= 0) {
+  if (size === undefined) throw new UsageError(`the claim ${name} does not exist; specify its size with --size`);
+  if (findQuantityError(size) !== undefined || bytesOf(size) <= 0 || bytesOf(size) > Number.MAX_SAFE_INTEGER) {
     throw new UsageError(`invalid size ${JSON.stringify(size)}: expected a quantity like 10Gi or 500Mi`);
   }
   const mode = ACCESS_MODES.find((one) => one === accessMode);

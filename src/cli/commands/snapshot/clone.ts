@@ -14,6 +14,8 @@ import {
   vmReferenceTo,
   waitForRestore,
   waitForSnapshot,
+  omitStateFlag,
+  statePolicy,
 } from '#cli/commands/snapshot/snapshot-objects.ts';
 import { defineCommand } from '#cli/command.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
@@ -30,13 +32,16 @@ export const clone = defineCommand({
   summary: 'Create a copy of a virtual machine, with its own identity.',
   details:
     'The virtual machine can keep running. The copy has its own firmware UUID, serial number and MAC addresses, and copies of the disks on claims. It is stopped. ' +
-    'Persistent state (TPM, EFI variables) is copied as well, with the keys in it. ' +
+    'Persistent state (TPM, EFI variables) is copied as well, with the keys in it, unless --omit-state is given. ' +
     'The copy is made through a snapshot and a restore. With --wait, both are deleted at the end.',
   example: [
     "  # Create 'myvm-test' as a copy of 'myvm', and wait until it is complete:",
     '  virtctl clone myvm myvm-test --wait',
+    '',
+    '  # The same with an empty TPM and new EFI variables:',
+    '  virtctl clone myvm myvm-test --omit-state --wait',
   ].join('\n'),
-  flags: waitFlags('the copy is complete', COPY_TIMEOUT),
+  flags: { omitState: omitStateFlag, ...waitFlags('the copy is complete', COPY_TIMEOUT) },
   args: 2,
   completes: ['vm'],
   async run({ args: [name = '', target = ''], flags, connect, print, report, status, clock }) {
@@ -45,10 +50,10 @@ export const clone = defineCommand({
     const source = await readVm(api, name);
     const problem = `Cannot clone VM ${name}: `;
     await explainFailure(problem, checkTarget(api, target));
-    const steps = await explainFailure(problem, createSteps(api, name, target));
+    const steps = await explainFailure(problem, createSteps(api, name, { target, omitState: flags.omitState }));
     const step = steps.snapshot.metadata.name;
     print(`VM ${name} is being cloned to VM ${target} through snapshot ${step} and restore ${step}`);
-    for (const line of cloneWarnings(source, target)) report(`Warning: ${line}`);
+    for (const line of cloneWarnings(source, target, flags)) report(`Warning: ${line}`);
     if (limitMs === undefined) {
       print(cleanUpText(step));
       return;
@@ -68,8 +73,9 @@ export const clone = defineCommand({
       }
       throw error;
     }
-    print(cloneText(source, await readVm(api, target)));
+    const copy = await readVm(api, target);
     await explainFailure(`${leftText(step)}: `, removeSteps(api, steps));
+    print(cloneText(source, copy));
   },
 });
 
@@ -94,7 +100,7 @@ interface CloneSteps {
 async function createSteps(
   api: Pick<ApiConnection, 'post' | 'remove' | 'namespace'>,
   source: string,
-  target: string,
+  { target, omitState }: { readonly target: string; readonly omitState: boolean },
 ): Promise<CloneSteps> {
   const snapshot = await createSnapshot(api, source, { prefix: `clone-${target}-` });
   const { name } = snapshot.metadata;
@@ -106,11 +112,12 @@ async function createSteps(
         target: vmReferenceTo(target),
         virtualMachineSnapshotName: name,
         volumeRestorePolicy: 'PrefixTargetName',
+        ...statePolicy(omitState),
       },
     );
     return { snapshot, restore };
   } catch (error) {
-    await removeObject(api, VIRTUAL_MACHINE_SNAPSHOTS, snapshot);
+    await removeObject(api, VIRTUAL_MACHINE_SNAPSHOTS, snapshot).catch(() => undefined);
     throw error;
   }
 }
@@ -121,15 +128,19 @@ async function removeSteps(api: Pick<ApiConnection, 'remove'>, { snapshot, resto
 }
 
 /** Returns the parts of the copy that are not its own. */
-export function cloneWarnings({ metadata, spec }: Stored<VirtualMachine>, target: string): string[] {
+export function cloneWarnings(
+  { metadata, spec }: Stored<VirtualMachine>,
+  target: string,
+  { omitState }: { readonly omitState: boolean },
+): string[] {
   const { name } = metadata;
   const template = spec.template.spec;
   const hostDisks = (template?.volumes ?? []).filter(({ hostDisk }) => hostDisk !== undefined);
   const state =
     `VM ${target} gets a copy of the persistent state of VM ${name}: the keys in its TPM and its EFI variables ` +
-    'are the same; clear the TPM of the copy if it must not open what is sealed with them';
+    'are the same; to avoid that, delete the copy and clone again with --omit-state';
   return [
-    ...(template !== undefined && needsState(template) ? [state] : []),
+    ...(template !== undefined && needsState(template) && !omitState ? [state] : []),
     ...hostDisks.map(
       (volume) => `VM ${target} uses the same host disk ${volume.name} as VM ${name}; do not run both at once`,
     ),
@@ -149,7 +160,7 @@ export function cloneText(source: Stored<VirtualMachine>, copy: Stored<VirtualMa
   return [
     `VM ${name} is a clone of VM ${source.metadata.name}`,
     ...(uuid === undefined ? [] : [`firmware uuid ${uuid}`]),
-    macs.length === 0 ? 'it gets new MAC addresses at its first start' : `MAC addresses: ${macs.join(', ')}`,
+    macs.length === 0 ? 'its MAC addresses are new as well' : `MAC addresses: ${macs.join(', ')}`,
     `it is stopped, start it with virtctl start ${name}`,
   ].join('; ');
 }

@@ -3,7 +3,14 @@ import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { isFinal } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
-import { checkVmName, createRestore, vmReferenceTo, waitForRestore } from '#cli/commands/snapshot/snapshot-objects.ts';
+import {
+  checkVmName,
+  createRestore,
+  vmReferenceTo,
+  waitForRestore,
+  omitStateFlag,
+  statePolicy,
+} from '#cli/commands/snapshot/snapshot-objects.ts';
 import { defineCommand } from '#cli/command.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
 import { findInstance, findObject, readObject } from '#cli/connection/vm-objects.ts';
@@ -28,17 +35,21 @@ export const restore = defineCommand({
     '',
     '  # Restore into a new virtual machine:',
     '  virtctl restore myvm --snapshot=before-upgrade --target=myvm-old --wait',
+    '',
+    '  # The same without the keys of its TPM:',
+    '  virtctl restore myvm --snapshot=before-upgrade --target=myvm-old --omit-state --wait',
   ].join('\n'),
   flags: {
     snapshot: requiredFlag({ name: 'snapshot', help: 'Name of the snapshot.', completes: 'vmsnapshot' }, 'string'),
     target: textFlag({ name: 'target', help: 'Name of a new virtual machine to restore into.' }, 'string'),
     stop: switchFlag({ name: 'stop', help: 'Stop the virtual machine if it is running.' }),
+    omitState: omitStateFlag,
     ...waitFlags('the restore is complete', COPY_TIMEOUT),
   },
   args: 1,
   async run({ args: [vm = ''], flags, connect, print, status }) {
     const limitMs = waitLimitMs(flags, COPY_TIMEOUT);
-    const { snapshot, target = vm, stop } = flags;
+    const { snapshot, target = vm, stop, omitState } = flags;
     const api = await connect();
     await explainFailure(`Cannot restore VM ${vm}: `, checkRequest(api, { vm, snapshot, target, stop }));
     const creation = createRestore(
@@ -48,6 +59,7 @@ export const restore = defineCommand({
         target: vmReferenceTo(target),
         virtualMachineSnapshotName: snapshot,
         ...(stop ? { targetReadinessPolicy: 'StopTarget' as const } : {}),
+        ...statePolicy(omitState),
       },
     );
     const created = await explainFailure(`Cannot restore VM ${vm}: `, creation);

@@ -26,6 +26,7 @@ import {
 } from '#kube/meta.ts';
 import { nameErrors } from '#kube/names.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
+import { switchFlag } from '#lib/command-line/flag.ts';
 import type { StatusOutput } from '#lib/terminal/status-output.ts';
 
 type Reader = Pick<ApiConnection, 'get' | 'namespace'>;
@@ -46,6 +47,17 @@ async function createNamed<T extends KubeObject>(
 interface NewName {
   readonly name?: string | undefined;
   readonly prefix: string;
+}
+
+/** The flag of commands that create a VM or bring one back. */
+export const omitStateFlag = switchFlag({
+  name: 'omit-state',
+  help: 'Leave out the persistent state of the snapshot (TPM, EFI variables): a new VM gets an empty one.',
+});
+
+/** Returns the part of a restore that the flag decides. */
+export function statePolicy(omitState: boolean): Pick<RestoreSpec, 'persistentStatePolicy'> {
+  return omitState ? { persistentStatePolicy: 'Omit' } : {};
 }
 
 export const vmReferenceTo = (name: string) => ({ apiGroup: KUBEVIRT_GROUP, kind: VIRTUAL_MACHINES.kind, name });

@@ -58,14 +58,15 @@ export function placeHotplugged(
   const rows = rowsFor(known, layout.chipset);
   const row = rows.find(({ id }) => id === device.id);
   const recorded = row && recordedPlaceOf(device, row, layout);
-  if (recorded !== undefined && exists(recorded) && !occupied.has(recorded)) return at(recorded);
-
   const placesOf = (others: typeof rows) =>
     recordedPlaces(others, bus, new Map([[device.id, device]]), layout).values();
   const kept = new Set([
     ...placesOf(rows.filter((other) => !isGone(other))),
     ...(bus === 'pci' ? parsePlaces(reserved, layout) : []),
   ]);
+  // The place of a device that was gone may belong to another one meanwhile, which is not in the guest now.
+  const isFree = recorded !== undefined && !occupied.has(recorded) && !(row && isGone(row) && kept.has(recorded));
+  if (isFree && exists(recorded)) return at(recorded);
   const candidates = candidatePlaces(device, layout).filter((place) => exists(place) && !kept.has(place));
   const place = chooseFree(candidates, occupied, new Set(placesOf(rows.filter(isGone))));
   if (place !== undefined) return at(place);

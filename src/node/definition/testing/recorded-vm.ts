@@ -167,6 +167,19 @@ export class RecordedVm {
     return true;
   }
 
+  /** Changes the model of an interface, which may then have to be on another bus, and starts the guest with it. */
+  changeModel(pick: number): boolean {
+    const here = this.#nics.filter(({ state, pciAddress }) => state !== 'absent' && pciAddress === undefined);
+    const nic = here[pick % Math.max(1, here.length)];
+    const model = MODELS[Math.floor(pick / 8) % MODELS.length];
+    if (nic === undefined || nic.model === model) return false;
+    const { model: _before, ...rest } = nic;
+    const changed = { ...rest, ...(model !== undefined && { model }) };
+    this.#nics = this.#nics.map((other) => (other === nic ? changed : other));
+    this.#places.delete(`nic-${nic.name}`);
+    return this.restart();
+  }
+
   reorder(pick: number): boolean {
     const rotate = <T>(list: readonly T[]) => [
       ...list.slice(pick % (list.length + 1)),

@@ -47,6 +47,9 @@ const cases: Record<string, { log: string; format?: DiskSource['format']; want?:
   },
   'a missing file': { log: `${BLOCKDEV}: Could not open 'a': No such file or directory` },
   'a file without permission': { log: `${BLOCKDEV}: Could not open 'a': Permission denied` },
+  'storage that cannot be read': { log: `${BLOCKDEV}: Could not read L1 table: Input/output error` },
+  'storage that cannot be read, at the header': { log: `${BLOCKDEV}: Could not read qcow2 header: Input/output error` },
+  'storage that is full': { log: `${BLOCKDEV}: Failed to grow the L1 table: No space left on device` },
   'another device': { log: `-device {"driver":"x","id":"nic-a"}: ${LOCK}` },
   'no option': { log: 'unsupported machine type' },
 };
