@@ -6,15 +6,15 @@
 const MAX_TURN_MS = 100;
 const REPEATS = 3;
 
-export function isStall(millis: number): boolean {
-  return millis > MAX_TURN_MS;
+export function isStall(millis: number, maxMs = MAX_TURN_MS): boolean {
+  return millis > maxMs;
 }
 
 /** Reports whether each repetition is slow: a single long turn may be due to garbage collection. */
-export async function stallsEachTime(send: () => Promise<unknown>): Promise<boolean> {
+export async function stallsEachTime(send: () => Promise<unknown>, maxMs?: number): Promise<boolean> {
   for (let repeat = 0; repeat < REPEATS; repeat++) {
     const { millis } = await longestTurn(send);
-    if (!isStall(millis)) return false;
+    if (!isStall(millis, maxMs)) return false;
   }
   return true;
 }
@@ -37,8 +37,11 @@ export async function longestTurn<T>(work: () => Promise<T>): Promise<{ readonly
     if (!isOver) setImmediate(measure);
   };
   setImmediate(measure);
-  const result = await work();
-  isOver = true;
-  measure();
-  return { millis: longest, result };
+  try {
+    const result = await work();
+    measure();
+    return { millis: longest, result };
+  } finally {
+    isOver = true;
+  }
 }

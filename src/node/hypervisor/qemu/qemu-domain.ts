@@ -36,7 +36,7 @@ import { hasMigratedAway, migrationView, combineStates } from '#node/hypervisor/
 import { readQemuError, qemuExitText } from '#node/hypervisor/qemu/monitor/monitor.ts';
 import type { DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
 import { QemuConnection } from '#node/hypervisor/qemu/monitor/qemu-connection.ts';
-import type { QmpClient, QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import { asText, type QmpClient, type QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import { killQemu, quitOrKill } from '#node/hypervisor/qemu/monitor/quit.ts';
 import { linkAccess, ownUserAccess } from '#node/hypervisor/qemu/process/file-access.ts';
 import { SHARED_DISKS_GID } from '#node/hardware/guest-user.ts';
@@ -294,7 +294,7 @@ export class QemuDomain {
     if (STATE_EVENTS.has(name)) void this.#withRetry(() => this.#refresh());
     for (const part of [this.hotplug, this.migration, this.channels, this.#watchdog]) part.onEvent({ name, data });
     if (name !== 'JOB_STATUS_CHANGE' || data['status'] !== 'concluded') return;
-    if (isCopyName(String(data['id']))) this.#notify();
+    if (isCopyName(asText(data['id']))) this.#notify();
   }
 
   async #refresh(): Promise<QemuRunState> {
