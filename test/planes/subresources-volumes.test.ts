@@ -76,7 +76,10 @@ suite('volumes of a VM', () => {
     assert.equal((await onVm(name, 'removevolume', { name: 'data' })).status, 202);
     assert.deepEqual(volumesOf((await scene.readVm(name)).spec.template.spec), [[], []]);
     const removed = await onVm(name, 'removevolume', { name: 'data' });
-    assert.match(removed.body.message, /Unable to remove volume \[data\] because it does not exist$/);
+    assert.match(
+      removed.body.message,
+      /Unable to remove volume \[data\] because it does not exist; no volume can be unplugged$/,
+    );
   });
 
   test('are computed again if the VM changes between read and write', async () => {
