@@ -76,7 +76,10 @@ suite('volumes of a VM', () => {
     assert.equal((await onVm(name, 'removevolume', { name: 'data' })).status, 202);
     assert.deepEqual(volumesOf((await scene.readVm(name)).spec.template.spec), [[], []]);
     const removed = await onVm(name, 'removevolume', { name: 'data' });
-    assert.match(removed.body.message, /Unable to remove volume \[data\] because it does not exist$/);
+    assert.match(
+      removed.body.message,
+      /Unable to remove volume \[data\] because it does not exist; no volume can be unplugged$/,
+    );
   });
 
   test('are computed again if the VM changes between read and write', async () => {
@@ -265,9 +268,9 @@ suite('virtctl', () => {
       argv: ['addvolume', 'db', '--volume-name=nothing'],
       err: 'Cannot add volume nothing to VM db: persistentvolumeclaims "nothing" not found in namespace "default"; ...',
     },
-    'a claim that the user may not read': {
+    'a user who may not add volumes': {
       argv: ['addvolume', 'db', '--volume-name=data', '--as=nobody'],
-      err: 'Cannot add volume data to VM db: persistentvolumeclaims "data" is forbidden: User "nobody" cannot get resource "persistentvolumeclaims" in API group "" in the namespace "default"',
+      err: 'Cannot add volume data to VM db: virtualmachineinstances.subresources.kubevirt.io "db" is forbidden: User "nobody" cannot update resource "virtualmachineinstances/addvolume" in API group "subresources.kubevirt.io" in the namespace "default"',
     },
     'an instance that does not exist': {
       argv: ['addvolume', 'nobody', '--volume-name=data'],

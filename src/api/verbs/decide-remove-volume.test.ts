@@ -55,7 +55,14 @@ const cases: Record<string, Case> = {
     ...VM,
     options: { removed: 'data' },
     vmi: [hot('data')],
-    want: '409 Unable to remove volume [data] because it does not exist',
+    want: '409 Unable to remove volume [data] because it does not exist; no volume can be unplugged',
+  },
+  'a refusal names the volumes that can be unplugged': {
+    ...REMOVE,
+    ...VM,
+    options: { removed: 'dat' },
+    vm: [hot('data'), hot('more')],
+    want: '409 Unable to remove volume [dat] because it does not exist; these can be unplugged: data, more',
   },
   'refused during a snapshot of the VM': {
     ...REMOVE,
@@ -110,7 +117,7 @@ const cases: Record<string, Case> = {
     ...REMOVE,
     ...VMI,
     options: { removed: 'data' },
-    want: '409 Unable to remove volume [data] because it does not exist',
+    want: '409 Unable to remove volume [data] because it does not exist; no volume can be unplugged',
   },
   'refused for a volume of an instance that is not hotpluggable': {
     ...REMOVE,

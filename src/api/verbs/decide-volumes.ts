@@ -125,14 +125,20 @@ function findAddRefusal({ volumes = [] }: VmiSpec, { volume }: AddedVolume): Vol
   return conflict(`Unable to add volume source [${source}] because it already exists`);
 }
 
+const isHotpluggable = ({ persistentVolumeClaim: claim }: VmiVolume) => claim?.hotpluggable === true;
+
 /** Finds a volume by its name, or else by the name of its claim. */
 function findRemovable({ volumes = [] }: VmiSpec, name: string | undefined): VmiVolume | VolumeRefusal {
   if (name === undefined) return REMOVE_NAME_MISSING;
   const found =
     volumes.find((one) => one.name === name) ??
     volumes.find(({ persistentVolumeClaim: claim }) => claim?.claimName === name);
-  if (found === undefined) return conflict(`Unable to remove volume [${name}] because it does not exist`);
-  if (found.persistentVolumeClaim?.hotpluggable === true) return found;
+  if (found === undefined) {
+    const known = volumes.filter(isHotpluggable).map((one) => one.name);
+    const choice = known.length === 0 ? 'no volume can be unplugged' : `these can be unplugged: ${known.join(', ')}`;
+    return conflict(`Unable to remove volume [${name}] because it does not exist; ${choice}`);
+  }
+  if (isHotpluggable(found)) return found;
   return conflict(`Unable to remove volume [${found.name}] because it is not hotpluggable`);
 }
 
