@@ -88,7 +88,7 @@ const MAX_WARNINGS = 3;
 
 /** Warns about VMs that lose the claim. Components that delete claims as a part of their own work get no warning. */
 function warnAboutUse(claim: KubeObject, { user }: ReviewRequest, lookup: ProtectionLookup): AdmissionDecision {
-  if (isOwnAccount(user) || RECORD_DELETERS.includes(user) || isDeletingObject(claim)) return {};
+  if (isOwnAccount(user) || RECORD_DELETERS.includes(user) || isDeleting(claim)) return {};
   const vms = lookup.vmsOfClaim(claim).filter(isKept).slice(0, MAX_WARNINGS);
   return vms.length === 0 ? {} : { warnings: vms.map((vm) => describeUse(claim.metadata.name ?? '', vm)) };
 }
@@ -105,7 +105,7 @@ function describeUse(claim: string, vm: Stored<VirtualMachine>): string {
 
 /** Warns about restored disks: the VM owns them, unlike those that it had before the restore. */
 function warnAboutDisks(vm: VirtualMachine, { user }: ReviewRequest, lookup: ProtectionLookup): AdmissionDecision {
-  if (isOwnAccount(user) || RECORD_DELETERS.includes(user) || isDeletingObject(vm)) return {};
+  if (isOwnAccount(user) || RECORD_DELETERS.includes(user) || isDeleting(vm)) return {};
   const restored = lookup
     .claimsOfVm(vm)
     .filter((claim) => controllerUid(claim) === vm.metadata.uid && isRestored(claim))
@@ -124,8 +124,6 @@ function warnAboutDisks(vm: VirtualMachine, { user }: ReviewRequest, lookup: Pro
 }
 
 const isRestored = ({ metadata }: KubeObject) => metadata.annotations?.[RESTORE_NAME_ANNOTATION] !== undefined;
-
-const isDeletingObject = ({ metadata }: KubeObject) => metadata.deletionTimestamp !== undefined;
 
 function isGuarded(kind: string): kind is GuardedKind {
   return Object.hasOwn(FINDERS, kind);

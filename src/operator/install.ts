@@ -20,13 +20,13 @@ import { clusterObjects, CSI_DRIVERS } from '#operator/objects/cluster.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { objectsAfterKinds, objectsBeforeKinds } from '#operator/objects/installation.ts';
 import { POLICIES_MISSING_MESSAGE } from '#operator/policy-support.ts';
+import { isDefaultClass } from '#kube/default-class.ts';
 
 export const INSTALL_MANAGER = 'selfsame-install';
 /** The field manager of values that are set at creation only. */
 const INITIAL_MANAGER = 'selfsame-initial';
 const ESTABLISHED_TIMEOUT_MS = 60_000;
 const POLL_MS = 200;
-const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class';
 
 /** Returns all objects in the order of creation. */
 export function installObjects(): readonly DesiredObject[] {
@@ -141,8 +141,7 @@ async function completeObject(
   { type, object, initialAnnotations }: DesiredObject,
   client: Client,
 ): Promise<KubeObject> {
-  const isDefault = ({ metadata }: KubeObject) => metadata.annotations?.[DEFAULT_CLASS] === 'true';
-  const hasDefault = type === STORAGE_CLASSES && (await client.list(STORAGE_CLASSES)).items.some(isDefault);
+  const hasDefault = type === STORAGE_CLASSES && (await client.list(STORAGE_CLASSES)).items.some(isDefaultClass);
   const added = hasDefault ? {} : initialAnnotations;
   return { ...object, metadata: { ...object.metadata, annotations: { ...added, ...object.metadata.annotations } } };
 }

@@ -184,6 +184,7 @@ const classCases: Record<
     want: 'it has no storage class, and there is no default class; choose one of local, shared',
   },
   'no class yet, which gets the default class': { classes: ['local', 'default'], want: undefined },
+  'no class yet, which gets a default class with the old annotation': { classes: ['local', 'old'], want: undefined },
   'no class at all': {
     name: 'nosuch',
     classes: [],
@@ -205,7 +206,10 @@ for (const [title, { name, classes = ['shared', 'local'], volumes = [], want }] 
   test(`a claim with ${title}`, () => {
     const claim = { metadata: { namespace: 'lab', name: 'disk' }, spec: { storageClassName: name } };
     const known = classes.map((one) => {
-      const annotations = { 'storageclass.kubernetes.io/is-default-class': String(one === 'default') };
+      const annotations = {
+        'storageclass.kubernetes.io/is-default-class': String(one === 'default'),
+        'storageclass.beta.kubernetes.io/is-default-class': String(one === 'old'),
+      };
       return { metadata: { ...meta, name: one, annotations } } as unknown as Stored<StorageClass>;
     });
     assert.equal(findClassError(claim as PersistentVolumeClaim, known, volumes), want);

@@ -9,6 +9,7 @@ import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-insta
 import { ApiError, badRequest, conflict, notFound } from '#kube/api-error.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { Node, PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
+import { isDefaultClass } from '#kube/default-class.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { HOLD_MESSAGES } from '#api/verbs/verb.ts';
 
@@ -75,9 +76,6 @@ export function checkUpload({ metadata }: PersistentVolumeClaim): ApiError | und
   if (annotations[UPLOAD_ANNOTATION] === 'true') return undefined;
   return refuse(`it does not wait for content; it needs the annotation ${UPLOAD_ANNOTATION}: "true"`);
 }
-
-const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class';
-const isDefaultClass = ({ metadata }: Stored<StorageClass>) => metadata.annotations?.[DEFAULT_CLASS] === 'true';
 
 /** Returns why a claim whose class is not among `classes` can never be bound, or undefined if it may be. */
 export function findClassError(

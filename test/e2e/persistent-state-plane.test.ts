@@ -100,6 +100,7 @@ test('TPM state and EFI variables are the same at every start', { timeout: 600_0
     spec: { target: of, virtualMachineSnapshotName: 'then' },
   });
   await plane.awaitObject(VIRTUAL_MACHINE_RESTORES, 'then', (restore) => restore?.status?.complete === true);
+  await guest.awaitVm('is released by the restore', ({ status }) => status?.restoreInProgress === undefined);
   await plane.put('virtualmachines/keeper/start');
   const restored = await guest.awaitBoot({ afterBootId: third.facts['bootid'] ?? '' });
   assert.deepEqual(factsOf(restored), want, 'as of the snapshot');

@@ -26,6 +26,7 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { parseQuantity, findQuantityError } from '#kube/quantity.ts';
+import { normalizeMac } from '#api/identity/normalize-mac.ts';
 
 export interface DiffInput {
   readonly vm: Stored<VirtualMachine>;
@@ -155,11 +156,10 @@ function macDifferences({ metadata }: Stored<VirtualMachine>, next: VmiSpec, { m
     // The record does not keep addresses that the template had set itself.
     if (from === undefined) return [];
     const to = macAddress || (isDerived === true ? from : derivedMacOf({ metadata }, name));
-    if (plainMac(to) === plainMac(from)) return [];
+    if (normalizeMac(to) === normalizeMac(from)) return [];
     const why = macAddress ? TEMPLATE : 'the template no longer names a MAC address: one is derived and kept';
     return [{ what: `MAC of nic-${name}`, from, to, why }];
   });
 }
 
-const plainMac = (text: string) => text.toLowerCase().replaceAll('-', ':');
 const textOrNone = (text: string) => (text === '' ? 'none' : text);

@@ -2,6 +2,7 @@
 import { interfacesOf } from '#api/devices/attached-interfaces.ts';
 import { derivedMacOf } from '#api/virtual-machine-identity/restored-vm.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { normalizeMac } from '#api/identity/normalize-mac.ts';
 
 export const BY_MAC_ADDRESS = 'mac-address';
 
@@ -20,7 +21,7 @@ export function interfaceMacs({ metadata, spec }: VirtualMachine): InterfaceMac[
   const template = spec.template.spec;
   if (metadata.deletionTimestamp !== undefined || template?.domain === undefined) return [];
   return interfacesOf(template).flatMap(({ name, macAddress }) => {
-    if (macAddress) return [{ name, macAddress: comparableMac(macAddress) }];
+    if (macAddress) return [{ name, macAddress: normalizeMac(macAddress) }];
     // A VM that is being created may have no uid yet.
     return uid === undefined ? [] : [{ name, macAddress: derivedMacOf({ metadata: { ...metadata, uid } }, name) }];
   });
@@ -29,9 +30,4 @@ export function interfaceMacs({ metadata, spec }: VirtualMachine): InterfaceMac[
 /** Returns the MAC addresses of the VM, each once. */
 export function macAddressesOf(vm: VirtualMachine): string[] {
   return [...new Set(interfaceMacs(vm).map(({ macAddress }) => macAddress))];
-}
-
-/** Returns the address in the form in which addresses are compared. */
-function comparableMac(text: string): string {
-  return text.toLowerCase().replaceAll('-', ':');
 }

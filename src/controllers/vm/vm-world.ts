@@ -37,7 +37,7 @@ export interface VmWorld {
   readonly lock?: VmLock;
   /** Other VMs with the same firmware uuid. */
   readonly sharers?: ValueSharers;
-  /** The MAC addresses of the template that other VMs have, too. */
+  /** The MAC addresses of the VM that other VMs have, too. */
   readonly sharedMacs?: readonly SharedMac[];
   /** The claims that a start needs. */
   readonly claims: readonly NeededClaim[];

@@ -58,7 +58,7 @@ export function startEventExpiry({ store, clock, log, ttlMs }: EventExpiryOption
   const schedule = (): void => {
     cancel = clock.after(Math.min(ttlMs, MAX_CHECK_MS), () => {
       check()
-        .catch((err: unknown) => log.warn({ err }, 'cannot remove expired Events; trying again'))
+        .catch((err: unknown) => log.warn({ err }, 'Cannot remove expired Events; trying again'))
         .finally(() => stopped || schedule());
     });
   };

@@ -23,6 +23,7 @@ import { describeDisk } from '#formats/vm/describe-disk.ts';
 import { findEffectiveBootOrder } from '#formats/vm/effective-boot-order.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { parseQuantity, findQuantityError, quantityToNumber } from '#kube/quantity.ts';
+import { normalizeMac } from '#api/identity/normalize-mac.ts';
 
 const MIB = 1024 ** 2;
 /** Fields of a spec that are written, or that do not affect the machine. */
@@ -121,7 +122,7 @@ function describeNics(spec: VmiSpec, vm: VirtualMachine, record: VirtualMachineI
       id: `nic-${name}`,
       name,
       model: model ?? 'virtio',
-      ...(mac !== undefined && { mac: mac.toLowerCase().replaceAll('-', ':') }),
+      ...(mac !== undefined && { mac: normalizeMac(mac) }),
       network: networks.get(name)?.multus?.networkName ?? 'pod',
       ...(bootOrder !== undefined && { bootOrder }),
       plugged: state !== 'absent',

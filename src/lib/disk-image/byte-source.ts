@@ -1,9 +1,22 @@
+import type { FileHandle } from 'node:fs/promises';
+
 /** Bytes that can be read at any position: a file, the beginning of a stream, or the disk inside an image. */
 export interface ByteSource {
   /** The number of bytes. */
   readonly size: number;
   /** Returns the bytes, fewer at the end. Returns undefined if they cannot be determined. */
   read(length: number, at: number): Promise<Buffer | undefined>;
+}
+
+/** Returns the first `size` bytes of the file. */
+export function fileSource(file: FileHandle, size: number): ByteSource {
+  return {
+    size,
+    async read(length, at) {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, at);
+      return buffer.subarray(0, bytesRead);
+    },
+  };
 }
 
 /** Returns a source of which only the beginning is known. */

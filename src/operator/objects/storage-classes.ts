@@ -7,8 +7,7 @@ import { STORAGE_CLASSES, type AccessMode, type VolumeMode } from '#kube/core-ki
 import { desiredObject, type DesiredObject } from '#operator/desired.ts';
 import { STORAGE_PROFILES } from '#api/storage/storage-profile.ts';
 import { DEFAULT_SNAPSHOT_CLASS, VOLUME_SNAPSHOT_CLASSES } from '#kube/volume-snapshot-kinds.ts';
-
-const DEFAULT_CLASS = { 'storageclass.kubernetes.io/is-default-class': 'true' };
+import { DEFAULT_CLASS } from '#kube/default-class.ts';
 
 interface OwnStorageClass {
   readonly name: string;
@@ -39,7 +38,7 @@ export const storageClassObjects: readonly DesiredObject[] = OWN_CLASSES.map(({ 
       volumeBindingMode: scope === 'node' ? 'WaitForFirstConsumer' : 'Immediate',
       allowVolumeExpansion: true,
     },
-    isDefault === true ? { initialAnnotations: DEFAULT_CLASS } : {},
+    isDefault === true ? { initialAnnotations: { [DEFAULT_CLASS]: 'true' } } : {},
   ),
 );
 

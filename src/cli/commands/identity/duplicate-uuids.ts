@@ -1,6 +1,7 @@
 /** Finds and prints VirtualMachines that share a firmware uuid. Pure. */
 import { isRecord } from '#kube/meta.ts';
 import { alignedTable } from '#lib/terminal/table.ts';
+import { compareText } from '#lib/text/compare-text.ts';
 
 /** A VirtualMachine of a list. */
 export interface ListedVm {
@@ -44,7 +45,7 @@ export function groupDuplicates<T extends ListedVm>(
     .filter(([, sharing]) => sharing.length > 1)
     .filter(([, sharing]) => namespace === undefined || sharing.some((holder) => holder.namespace === namespace))
     .map(([value, sharing]): [string, readonly T[]] => [value, sharing.toSorted(byNamespaceAndName)])
-    .toSorted(([a], [b]) => compare(a, b));
+    .toSorted(([a], [b]) => compareText(a, b));
 }
 
 export function duplicatesTable(duplicates: readonly Duplicate[]): string {
@@ -62,8 +63,8 @@ export function duplicatesAsValue(duplicates: readonly Duplicate[]): unknown[] {
   }));
 }
 
-const byNamespaceAndName = (a: ListedVm, b: ListedVm) => compare(a.namespace, b.namespace) || compare(a.name, b.name);
-const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+const byNamespaceAndName = (a: ListedVm, b: ListedVm) =>
+  compareText(a.namespace, b.namespace) || compareText(a.name, b.name);
 
 /** Returns the string at the path, or ''. */
 export function textAt(object: unknown, ...path: string[]): string {

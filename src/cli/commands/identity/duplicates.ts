@@ -29,8 +29,8 @@ export const identityDuplicates = defineCommand({
   summary: 'List the virtual machines that share a firmware uuid or a MAC address.',
   details:
     'Searches all namespaces. With --namespace, lists only duplicates that involve a virtual machine of that namespace.\n' +
-    'Ignores virtual machines that are being deleted. Compares the MAC addresses in the templates; others are derived and\n' +
-    'differ.',
+    'Ignores virtual machines that are being deleted. Compares the MAC addresses in the templates and those that are\n' +
+    'derived from the virtual machines.',
   example: [
     '  # List all virtual machines that share a firmware uuid or a MAC address with another one:',
     '  virtctl identity duplicates',

@@ -10,7 +10,7 @@ import { CommandError } from '#lib/command-line/command-error.ts';
 import { checkHeader, inspectImage } from '#cli/commands/image-upload/inspect-image.ts';
 import { fileSize } from '#cli/transfer/local-files.ts';
 import type { BootSupport } from '#lib/disk-image/boot-support.ts';
-import { beginningOf, type ByteSource } from '#lib/disk-image/byte-source.ts';
+import { beginningOf, fileSource, type ByteSource } from '#lib/disk-image/byte-source.ts';
 import { SIGNS_BYTES } from '#lib/disk-image/disk-signs.ts';
 import { convertedBytes } from '#lib/disk-image/qcow2-image.ts';
 import { errorMessage } from '#lib/error-message.ts';
@@ -80,13 +80,7 @@ export async function openImage(path: string, { report, force }: OpenOptions): P
 
 async function withFile<T>(path: string, size: number, use: (file: ByteSource) => Promise<T>): Promise<T> {
   await using file = await open(path, 'r');
-  return await use({
-    size,
-    async read(length, at) {
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, at);
-      return buffer.subarray(0, bytesRead);
-    },
-  });
+  return await use(fileSource(file, size));
 }
 
 async function* bytesOf(path: string, compression: Compression | undefined): AsyncGenerator<Buffer> {

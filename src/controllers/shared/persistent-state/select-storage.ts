@@ -7,6 +7,7 @@ import { minimumSizeOf, stateModesOf, type StateModes, type StorageProfile } fro
 import { STORAGE_CLASSES, type StorageClass } from '#kube/core-kinds.ts';
 import { groupResource, type Stored } from '#kube/meta.ts';
 import { compareQuantities, parseQuantity } from '#kube/quantity.ts';
+import { DEFAULT_CLASS, isDefaultClass } from '#kube/default-class.ts';
 
 interface StorageWorld {
   readonly classes: readonly Stored<StorageClass>[];
@@ -22,15 +23,12 @@ export interface StateStorage extends StateModes {
 
 const SIZE = '10Mi';
 const VIRT_DEFAULT = 'storageclass.kubevirt.io/is-default-virt-class';
-const CLUSTER_DEFAULT = 'storageclass.kubernetes.io/is-default-class';
 const SETTING = 'spec.configuration.vmStateStorageClass of the KubeVirt object';
-/** Kubernetes still respects this one. */
-const OLD_CLUSTER_DEFAULT = 'storageclass.beta.kubernetes.io/is-default-class';
-const NO_CLASS = `no default storage class found: set ${SETTING}, or annotate a StorageClass with ${VIRT_DEFAULT}=true or ${CLUSTER_DEFAULT}=true`;
+const NO_CLASS = `no default storage class found: set ${SETTING}, or annotate a StorageClass with ${VIRT_DEFAULT}=true or ${DEFAULT_CLASS}=true`;
 
 export function selectStorage({ classes, profiles, configured }: StorageWorld): StateStorage | { problem: string } {
   const storageClassName =
-    configured || (defaultOf(classes, VIRT_DEFAULT) ?? defaultOf(classes, CLUSTER_DEFAULT, OLD_CLUSTER_DEFAULT));
+    configured || (newestOf(classes.filter(isVirtDefault)) ?? newestOf(classes.filter(isDefaultClass)));
   if (storageClassName === undefined) return { problem: NO_CLASS };
   if (!classes.some(({ metadata }) => metadata.name === storageClassName)) {
     const missing = `${groupResource(STORAGE_CLASSES)} "${storageClassName}" not found`;
@@ -40,11 +38,12 @@ export function selectStorage({ classes, profiles, configured }: StorageWorld): 
   return { storageClassName, ...stateModesOf(profile), size: sizeOf(profile) };
 }
 
+const isVirtDefault = ({ metadata }: Stored<StorageClass>) => metadata.annotations?.[VIRT_DEFAULT] === 'true';
+
 /** Returns the newest of several default classes, then the first by name, as Kubernetes does. */
-function defaultOf(classes: readonly Stored<StorageClass>[], ...marks: readonly string[]): string | undefined {
+function newestOf(classes: readonly Stored<StorageClass>[]): string | undefined {
   const [first] = classes
     .map(({ metadata }) => metadata)
-    .filter(({ annotations }) => marks.some((mark) => annotations?.[mark] === 'true'))
     .toSorted((a, b) => compareText(b.creationTimestamp, a.creationTimestamp) || compareText(a.name, b.name));
   return first?.name;
 }

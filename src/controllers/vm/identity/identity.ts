@@ -22,6 +22,7 @@ import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { apiVersionOf, controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
+import { normalizeMac } from '#api/identity/normalize-mac.ts';
 
 /** The inputs for a VM that has neither a record nor an instance. */
 interface IdentityDefaults {
@@ -55,9 +56,6 @@ export function resolveIdentity(
     ...(interfaces.length === 0 ? {} : { interfaces }),
   };
 }
-
-/** Returns the address in the form that records use: lower case, with colons. */
-const normalizeMac = (text: string) => text.toLowerCase().replaceAll('-', ':');
 
 /** Returns the record if the VM owns it or can adopt it. */
 export function ownRecord({

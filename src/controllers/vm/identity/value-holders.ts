@@ -1,7 +1,7 @@
 /**
- * Finds VMs with the same firmware uuid or MAC address. Each VM reports only a few of its duplicates: those that follow it by name,
- * with the first after the last. So a VM that is added or removed changes the report of a few others, however many
- * there are.
+ * Finds VMs with the same firmware uuid or MAC address. Each VM reports only a few of its duplicates: those that follow
+ * it by name, with the first after the last. So a VM that is added or removed changes the report of a few others,
+ * however many there are.
  */
 import { firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
 import { macAddressesOf } from '#api/identity/mac-address-index.ts';

@@ -1,13 +1,10 @@
 /** Determines the StorageClass of a claim, and the default class for claims that name none. Pure. */
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
+import { isDefaultClass } from '#kube/default-class.ts';
 
 /** The annotation that named the class before the field existed. It takes precedence. */
 const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
-const DEFAULT_ANNOTATIONS = [
-  'storageclass.kubernetes.io/is-default-class',
-  'storageclass.beta.kubernetes.io/is-default-class',
-];
 
 /** Returns '' if there is no class. */
 export function classNameOf({ metadata, spec }: PersistentVolume | PersistentVolumeClaim): string {
@@ -23,7 +20,7 @@ export function lacksClass({ metadata, spec }: PersistentVolumeClaim): boolean {
 export function defaultClassOf(classes: readonly Stored<StorageClass>[]): Stored<StorageClass> | undefined {
   let best: Stored<StorageClass> | undefined;
   for (const one of classes) {
-    if (!DEFAULT_ANNOTATIONS.some((key) => storageAnnotationOf(one, key) === 'true')) continue;
+    if (!isDefaultClass(one)) continue;
     if (best === undefined || isPreferred(one, best)) best = one;
   }
   return best;

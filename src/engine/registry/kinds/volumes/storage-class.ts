@@ -7,6 +7,7 @@ import { topologySelectorTerm } from '#engine/registry/kinds/pod-spec/node-affin
 import { type FieldError, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
 import { type KubeObject } from '#kube/meta.ts';
 import { bool, list, map, oneOf, str } from '#kube/schema-dsl.ts';
+import { isDefaultClass } from '#kube/default-class.ts';
 
 const storageClass = apiType(
   'storage.v1.StorageClass',
@@ -36,10 +37,6 @@ const storageClass = apiType(
 
 const PARAMETERS_MAX = 512;
 const PARAMETERS_MAX_BYTES = 256 * 1024;
-const DEFAULT_ANNOTATIONS = [
-  'storageclass.kubernetes.io/is-default-class',
-  'storageclass.beta.kubernetes.io/is-default-class',
-];
 
 export const storageClasses = defineKind({
   group: 'storage.k8s.io',
@@ -69,9 +66,9 @@ export const storageClasses = defineKind({
 });
 
 /** Marks the default class, like kubectl. */
-function nameWithDefault({ metadata }: KubeObject): string {
-  const name = metadata.name ?? '';
-  return DEFAULT_ANNOTATIONS.some((key) => metadata.annotations?.[key] === 'true') ? `${name} (default)` : name;
+function nameWithDefault(storageClass: KubeObject): string {
+  const name = storageClass.metadata.name ?? '';
+  return isDefaultClass(storageClass) ? `${name} (default)` : name;
 }
 
 function checkParameters(parameters: Readonly<Record<string, string>>): FieldError[] {

@@ -9,6 +9,7 @@ import { DiskStreamInterrupted, type DiskHeader } from '#api/storage/disk-stream
 import { findUnsupportedFormat, HEADER_BYTES } from '#api/storage/image-header.ts';
 import { LOCAL_PROVISIONER } from '#api/names.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
+import { fileSource } from '#lib/disk-image/byte-source.ts';
 import { convertedBytes, DamagedImageError, Qcow2Image } from '#lib/disk-image/qcow2-image.ts';
 import { bytesText } from '#lib/terminal/progress-text.ts';
 import { DiskRefusedError, type DiskContent } from '#node/volumes/volumes-port.ts';
@@ -203,13 +204,7 @@ async function unpackUpload(
 async function measureConverted(file: FileHandle): Promise<number> {
   const { size, blocks } = await file.stat();
   try {
-    const image = await Qcow2Image.open({
-      size,
-      async read(length, at) {
-        const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, at);
-        return buffer.subarray(0, bytesRead);
-      },
-    });
+    const image = await Qcow2Image.open(fileSource(file, size));
     return image === undefined ? 0 : convertedBytes(await image.check(), blocks * BLOCK_BYTES);
   } catch (cause) {
     if (!(cause instanceof DamagedImageError)) throw cause;
