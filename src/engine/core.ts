@@ -94,7 +94,7 @@ const NO_TOKENS: TokenLookup = () => undefined;
 export function createCore(options: CoreOptions): Core {
   const { store, clock, log, serverAddress = () => '' } = options;
   const { signingKey = newSigningKey(), services = new LocalServices(), audit } = options;
-  const { metrics: allMetrics = new MetricRegistry(), turns = new FairTurns(() => clock.elapsed()) } = options;
+  const { metrics: allMetrics = new MetricRegistry(), turns = new FairTurns() } = options;
   const registry = new Registry([...builtInResources, ...reviewResources, customResourceDefinitions]);
   const stopTracking = trackCustomKinds(store, registry, log, { services, clock });
   const metrics = createEngineMetrics(allMetrics, store);

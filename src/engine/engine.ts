@@ -88,7 +88,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   let listener: HttpsListener | undefined;
   let controllers: RunningControllers | undefined;
   let endRenewals = async () => {};
-  const turns = new FairTurns(() => clock.elapsed());
+  const turns = new FairTurns();
   const core = createCore({
     store,
     turns,

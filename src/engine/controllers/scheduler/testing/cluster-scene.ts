@@ -80,7 +80,7 @@ export async function startClusterScene(t: TestContext): Promise<ClusterScene> {
     registry,
     authorizer,
     tokens: () => undefined,
-    turns: new FairTurns(),
+    turns: new FairTurns(() => 0),
     metrics: createEngineMetrics(new MetricRegistry(), store),
     admission: admissionChain({
       mutating: [lifecycle, taintNewNodes, priorityAdmission(store), tolerateLostNodes],
