@@ -14,7 +14,8 @@ const MIB = 1024 * 1024;
 const RESERVE_BYTES = 16 * MIB;
 /** Free space below which only deletions are accepted. */
 export const FLOOR_BYTES = 16 * MIB;
-const CHECK_MS = 5000;
+/** As long as clients are told to wait before they try again. */
+const CHECK_MS = 1000;
 /** A reserve file in progress. */
 const PART = '.part';
 
