@@ -13,6 +13,7 @@ import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { guestUserOf } from '#node/hardware/guest-user.ts';
 import { isSandboxed, qemuScene, qemuSkipReason, type QemuScene } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
 import { aDisk } from '#node/hypervisor/testing/a-definition.ts';
+import { hasEnded, waitUntil } from '#node/hypervisor/testing/scene.ts';
 
 const run = promisify(execFile);
 const skip = qemuSkipReason() || (!isSandboxed && 'requires root');
@@ -129,6 +130,24 @@ describe('a guest that has broken out of QEMU', { skip, timeout: 60_000 }, () =>
     assert.match(status, /^Seccomp:\t2$/m);
     const cgroup = readFileSync(`/proc/${pids[0]}/cgroup`, 'utf8');
     assert.match(cgroup, new RegExp(`/selfsame/[0-9a-f]{8}-${intruder.id}`));
+  });
+
+  it('is killed at its memory limit, which the domain names, and no other guest is', async () => {
+    const { id } = intruder;
+    const runc = ['--root', join(scene.nodeDir, 'sandboxes')];
+    const { data } = JSON.parse((await run('runc', [...runc, 'events', '--stats', id])).stdout);
+    // A guest that boots needs more.
+    const limit = String(data.memory.usage.usage + 2 ** 20);
+    await run('runc', [...runc, 'update', '--memory', limit, id]);
+    const ended = waitUntil(scene.hypervisor, id, hasEnded);
+    await scene.hypervisor.resume(id);
+    const { current } = await ended;
+    assert.ok(current.state === 'ended' && current.how === 'crashed', JSON.stringify(current));
+    assert.match(
+      current.message ?? '',
+      /^QEMU has exited: the kernel killed it because its sandbox reached the memory limit of \d+ MiB$/,
+    );
+    assert.equal(scene.hypervisor.get(victim.id)?.current.state, 'paused');
   });
 
   it('leaves nothing behind', async () => {

@@ -177,7 +177,9 @@ export class QemuDomain {
     const { qemu } = this.#parts;
     if (this.#record.ended !== undefined || !(await qemu.isAlive())) {
       await killQemu(qemu);
-      await this.#end({ state: 'ended', how: 'crashed', message: 'QEMU ended while no node agent was running' });
+      const reason = await this.#describeKill();
+      const message = `QEMU ended while no node agent was running${reason === undefined ? '' : `: ${reason}`}`;
+      await this.#end({ state: 'ended', how: 'crashed', message });
       return 'domain';
     }
     try {
@@ -365,8 +367,13 @@ export class QemuDomain {
   async #onExit(): Promise<void> {
     const { qemu, dir } = this.#parts;
     const how = this.#destroying ? 'destroyed' : 'crashed';
-    const why = this.#watchdog.endMessage ?? qemuExitText(qemu, await readQemuError(dir));
+    const reason = (await this.#describeKill()) ?? (await readQemuError(dir));
+    const why = this.#watchdog.endMessage ?? qemuExitText(qemu, reason);
     await this.#end({ state: 'ended', how, ...(how === 'crashed' && { message: why }) });
+  }
+
+  async #describeKill(): Promise<string | undefined> {
+    return await this.#parts.context.sandboxes?.describeKill(this.#parts.dir.id);
   }
 
   #quit(): Promise<void> {

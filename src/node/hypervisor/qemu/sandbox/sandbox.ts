@@ -27,6 +27,7 @@ import {
   type SandboxLimits,
   type VisibleFile,
 } from '#node/hypervisor/qemu/sandbox/oci-config.ts';
+import { describeMemoryKill } from '#node/hypervisor/qemu/sandbox/memory-limit.ts';
 import { openPluggedDir, pluggedAccess, removePluggedDir } from '#node/hypervisor/qemu/sandbox/plugged-files.ts';
 import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 
@@ -93,6 +94,11 @@ export class Sandboxes {
     return await readdir(this.#records).catch(() => []);
   }
 
+  /** Returns why the kernel killed the guest, or undefined if it did not. Call it before `remove`. */
+  async describeKill(id: string): Promise<string | undefined> {
+    return await describeMemoryKill(this.#cgroup(id));
+  }
+
   /** Ends everything in the sandbox and removes it. Does nothing if there is nothing. */
   async remove(id: string): Promise<void> {
     if (await exists(join(this.#records, id))) {
@@ -127,9 +133,15 @@ export class Sandboxes {
       files: [...system, ...files],
       pluggedDir: this.#pluggedDir(dir.id),
       devices: [...(needs.tun ? [TUN] : []), ...(needs.kvm ? [KVM] : [])],
-      cgroup: `/selfsame/${createHash('sha256').update(this.#nodeDir).digest('hex').slice(0, HASH_LENGTH)}-${dir.id}`,
+      cgroup: this.#cgroup(dir.id),
       limits,
     });
+  }
+
+  /** The path in each hierarchy of cgroups. Several nodes of one machine have the same hierarchies. */
+  #cgroup(id: string): string {
+    const node = createHash('sha256').update(this.#nodeDir).digest('hex').slice(0, HASH_LENGTH);
+    return `/selfsame/${node}-${id}`;
   }
 
   get #records(): string {
