@@ -67,7 +67,7 @@ const KEEPER: VirtualMachine = {
   },
 };
 
-/** What outlives the guest. */
+/** Data that outlives the guest. */
 interface Remembered {
   readonly nv: string | undefined;
   readonly efi: string | undefined;

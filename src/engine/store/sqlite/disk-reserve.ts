@@ -14,7 +14,7 @@ const MIB = 1024 * 1024;
 const RESERVE_BYTES = 16 * MIB;
 /** Free space below which only deletions are accepted. */
 export const FLOOR_BYTES = 16 * MIB;
-/** As long as clients are told to wait before they try again. */
+/** As long as clients wait before they try again. */
 const CHECK_MS = 1000;
 /** A reserve file in progress. */
 const PART = '.part';

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Where the kernel counts such kills, and the limit: cgroup v1, then v2. */
+/** The files in which the kernel counts such kills, and those of the limit: cgroup v1, then v2. */
 const PLACES = [
   { root: '/sys/fs/cgroup/memory', counts: 'memory.oom_control', limit: 'memory.limit_in_bytes' },
   { root: '/sys/fs/cgroup', counts: 'memory.events', limit: 'memory.max' },
