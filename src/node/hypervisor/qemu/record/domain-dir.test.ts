@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { access, chown, link, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -131,6 +131,29 @@ test('lists only directories with a domain id', () =>
       (await listDomainDirs(root)).map(({ id }) => id),
       ['a-uid'],
     );
+  }));
+
+test('a guest cannot make us connect to a socket that is not its own', (t) =>
+  inRoot(async (root) => {
+    const dir = new DomainDir(root, 'a-uid');
+    await dir.prepare(undefined);
+    let connections = 0;
+    const server = createServer((socket) => {
+      connections++;
+      socket.end();
+    });
+    t.after(() => server.close());
+    await new Promise<void>((resolve) => server.listen(join(root, 'host.sock'), resolve));
+    await symlink(join(root, 'host.sock'), join(dir.run, 'serial.sock'));
+    await assert.rejects(dir.connect('serial.sock'), /serial\.sock is not a socket of the guest/);
+    await writeFile(join(dir.run, 'vnc.sock'), '');
+    await assert.rejects(dir.connect('vnc.sock'), /vnc\.sock is not a socket of the guest/);
+    if (process.getuid?.() === 0) {
+      await link(join(root, 'host.sock'), join(dir.run, 'qmp.sock'));
+      await chown(dir.run, 12_345, 12_345);
+      await assert.rejects(dir.connect('qmp.sock'), /qmp\.sock is not a socket of the guest/);
+    }
+    assert.equal(connections, 0);
   }));
 
 /** Listens on a socket without accepting, and exits on input, as a QEMU that cannot start does. */

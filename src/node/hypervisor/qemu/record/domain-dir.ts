@@ -16,6 +16,7 @@ import { constants } from 'node:fs';
 import { chmod, chown, copyFile, lstat, mkdir, open, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { openPath } from '#lib/open-path.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { parseRecord, type DomainRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
 import type { ProcessUser } from '#node/hardware/guest-user.ts';
@@ -168,21 +169,26 @@ export class DomainDir {
   }
 
   /**
-   * Connects through a descriptor of the directory, because a socket path has at most 107 bytes. Errors of the socket
-   * are always handled: QEMU may end at any moment, and the owner of the socket sees `close`.
+   * Connects to a socket of QEMU or swtpm. A guest that has compromised them could put a link there, or a socket that is
+   * not its own, and its console would lead to somebody else. So the socket itself is opened and checked, and then used
+   * through the descriptor; a socket path has at most 107 bytes, too. Errors of the socket are always handled: QEMU may end
+   * at any moment, and the owner of the socket sees `close`.
    */
   async connect(name: string): Promise<Socket> {
-    const directory = await open(this.run, constants.O_RDONLY | constants.O_DIRECTORY);
-    const socket = connect(`/proc/self/fd/${directory.fd}/${name}`);
-    const connected = once(socket, 'connect');
-    socket.on('error', () => undefined);
+    const { uid } = await lstat(this.run);
+    const file = await openPath(join(this.run, name));
     try {
+      const found = await file.stat();
+      if (!found.isSocket() || found.uid !== uid) throw new Error(`${name} is not a socket of the guest`);
+      const socket = connect(`/proc/self/fd/${file.fd}`);
+      const connected = once(socket, 'connect');
+      socket.on('error', () => undefined);
       await connected;
+      if (socket.destroyed) throw socket.errored ?? new Error(`the socket ${name} was closed`);
+      return socket;
     } finally {
-      await directory.close();
+      await file.close();
     }
-    if (socket.destroyed) throw socket.errored ?? new Error(`the socket ${name} was closed`);
-    return socket;
   }
 
   /** Cleans up after a failed start: removes our own files; volumes belong to volumes/. */

@@ -8,6 +8,7 @@
 import { mkdir, open, realpath, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { readMounts } from '#lib/mounts.ts';
+import { openPath } from '#lib/open-path.ts';
 import type { ProcessUser } from '#node/hardware/guest-user.ts';
 import { ignoreSocket, type FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
 import { runProgram } from '#node/hypervisor/qemu/process/run-program.ts';
@@ -46,7 +47,13 @@ export function pluggedAccess({ user, path: dir }: { readonly user: ProcessUser;
       await giveFile(source, user, 'own').catch(ignoreSocket);
       const point = join(dir, name);
       await (await open(point, 'wx', 0o600)).close();
-      await runProgram('mount', ['--bind', source, point]);
+      // A socket is in a directory of the guest, who could replace it by a link.
+      const file = await openPath(source);
+      try {
+        await runProgram('mount', ['--no-canonicalize', '--bind', `/proc/${process.pid}/fd/${file.fd}`, point]);
+      } finally {
+        await file.close();
+      }
       return point;
     },
   };
