@@ -202,6 +202,26 @@ describe('qemu: bridges', { skip, timeout: 60_000 }, () => {
     }
   });
 
+  it('plugs an interface on a bridge into a guest that had none', { skip: noBridge }, async () => {
+    ip('link', 'add', BRIDGE, 'type', 'bridge');
+    try {
+      await withScene(async ({ hypervisor, definition }) => {
+        const plain = definition();
+        const nic = plain.devices.find((device) => device.type === 'interface');
+        assert.ok(nic?.type === 'interface' && nic.backend.type === 'user');
+        const guest = definition({ ...plain, devices: plain.devices.filter((device) => device !== nic) });
+        await hypervisor.create(guest, { paused: true });
+        await hypervisor.plug(guest.id, { ...nic, backend: { type: 'bridge', bridge: BRIDGE } });
+        const tap = tapName(guest.id, nic.id);
+        assert.equal(await readlink(`/sys/class/net/${tap}/master`).then(basename), BRIDGE);
+        await hypervisor.destroy(guest.id);
+        await assert.rejects(access(`/sys/class/net/${tap}`));
+      });
+    } finally {
+      ip('link', 'delete', BRIDGE);
+    }
+  });
+
   it('reports a missing bridge, and starts nothing', async () => {
     await withScene(async (scene) => {
       const plain = scene.definition();

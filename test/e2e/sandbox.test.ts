@@ -4,19 +4,22 @@
  */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { constants, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, before, describe, it, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
-import { guestUserOf } from '#node/hardware/guest-user.ts';
+import { guestUserOf, SHARED_DISKS_GID } from '#node/hardware/guest-user.ts';
 import { isSandboxed, qemuScene, qemuSkipReason, type QemuScene } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
 import { aDisk } from '#node/hypervisor/testing/a-definition.ts';
+import { loopSkipReason } from '#node/volumes/local/testing/block-support.ts';
 import { hasEnded, waitUntil } from '#node/hypervisor/testing/scene.ts';
 
 const run = promisify(execFile);
 const skip = qemuSkipReason() || (!isSandboxed && 'requires root');
+const LOOP_MAJOR = 7;
+const ACCESS_MODE = 3;
 const SECRET = 'the data of the other guest';
 
 describe('a guest that has broken out of QEMU', { skip, timeout: 60_000 }, () => {
@@ -163,3 +166,92 @@ describe('a guest that has broken out of QEMU', { skip, timeout: 60_000 }, () =>
     assert.equal(cgroups, '');
   });
 });
+
+describe('a guest in a sandbox', { skip, timeout: 60_000 }, () => {
+  let scene: QemuScene;
+
+  before(async () => {
+    scene = await qemuScene();
+  });
+
+  after(() => scene?.end());
+
+  /** Creates a block device with some data, until the test ends. */
+  function loopDevice(t: TestContext, name: string): string {
+    const file = join(scene.nodeDir, `${name}.img`);
+    writeFileSync(file, Buffer.alloc(2 ** 20, SECRET));
+    const device = String(execFileSync('losetup', ['--find', '--show', file])).trim();
+    t.after(() => execFileSync('losetup', ['--detach', device]));
+    return device;
+  }
+
+  it(
+    'has block devices from its start and later, and cannot write to one that it may only read',
+    {
+      skip: loopSkipReason(),
+    },
+    async (t) => {
+      const [first, second, third] = ['first', 'second', 'third'].map((name) => loopDevice(t, name));
+      const { hypervisor } = scene;
+      const plain = scene.definition();
+      const disk = aDisk('first', 2, { path: first!, format: 'raw' });
+      const definition = scene.definition({ ...plain, devices: [...plain.devices, disk] });
+      await hypervisor.create(definition, { paused: true });
+      await hypervisor.plug(definition.id, aDisk('second', 3, { path: second!, format: 'raw' }));
+      await hypervisor.plug(definition.id, { ...aDisk('third', 4, { path: third!, format: 'raw' }), readonly: true });
+      assert.deepEqual(openDevices(hypervisor.get(definition.id)?.pid ?? 0), {
+        [first!]: 'read and write',
+        [second!]: 'read and write',
+        [third!]: 'read',
+      });
+      const { uid, gid, mode } = statSync(third!);
+      assert.ok(uid !== guestUserOf(definition.id).uid && gid === SHARED_DISKS_GID && (mode & 0o777) === 0o640);
+      await hypervisor.destroy(definition.id);
+    },
+  );
+
+  it('cannot write to a disk image that was plugged only for reading', async () => {
+    const { hypervisor } = scene;
+    const definition = scene.definition();
+    await hypervisor.create(definition, { paused: true });
+    const path = await scene.diskFile();
+    await hypervisor.plug(definition.id, { ...aDisk('data', 3, { path, format: 'raw' }), readonly: true });
+    const { uid, gid } = guestUserOf(definition.id);
+    const args = ['--root', join(scene.nodeDir, 'sandboxes'), 'exec', '--user', `${uid}:${gid}`, definition.id];
+    // The descriptor is that of QEMU, and leads to the file although it is no longer mounted.
+    const size = readFileSync(path).length;
+    const script = `for fd in /proc/1/fd/*; do [ "$(stat -Lc %s $fd)" = ${size} ] && echo found && printf HACKED > $fd; done`;
+    const { stdout, stderr } = await run('runc', [...args, 'sh', '-c', `{ ${script}; } 2>&1 || true`]);
+    assert.match(stdout, /found/, stderr);
+    assert.ok(!readFileSync(path).includes('HACKED'), stdout);
+    await hypervisor.destroy(definition.id);
+  });
+
+  it('says why its TPM does not start', async () => {
+    const plain = scene.definition();
+    const directory = join(scene.nodeDir, 'state');
+    await mkdir(join(directory, 'tpm'), { recursive: true });
+    await writeFile(join(directory, 'tpm', 'tpm2-00.permall'), 'damaged');
+    const definition = scene.definition({
+      ...plain,
+      devices: [...plain.devices, { type: 'tpm', id: 'tpm0', model: 'crb', persistent: true }],
+      state: { directory },
+    });
+    await assert.rejects(scene.hypervisor.create(definition), /QEMU has exited: swtpm: /);
+  });
+});
+
+/** Returns how a process has block devices open. */
+function openDevices(pid: number): Record<string, string> {
+  const devices: Record<string, string> = {};
+  for (const fd of readdirSync(`/proc/${pid}/fd`)) {
+    const { rdev } = statSync(`/proc/${pid}/fd/${fd}`, { throwIfNoEntry: false }) ?? {};
+    if (rdev === undefined || rdev >> 8 !== LOOP_MAJOR) continue;
+    const flags = Number.parseInt(
+      /^flags:\t(\d+)/m.exec(readFileSync(`/proc/${pid}/fdinfo/${fd}`, 'utf8'))?.[1] ?? '',
+      8,
+    );
+    devices[`/dev/loop${rdev & 0xff}`] = (flags & ACCESS_MODE) === constants.O_RDONLY ? 'read' : 'read and write';
+  }
+  return devices;
+}

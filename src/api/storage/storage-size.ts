@@ -16,7 +16,7 @@ export function formatStorageSize({ nodeBytes, sharedBytes }: StorageSize): Reco
   return { [STORAGE_BYTES_ANNOTATION]: JSON.stringify({ nodeBytes, sharedBytes }) };
 }
 
-/** Returns undefined if the node does not report a size. */
+/** Returns undefined if the node does not report a valid size. */
 export function storageSizeOf({ metadata }: Pick<KubeObject, 'metadata'>): StorageSize | undefined {
   const text = metadata.annotations?.[STORAGE_BYTES_ANNOTATION];
   if (text === undefined) return undefined;
@@ -24,8 +24,12 @@ export function storageSizeOf({ metadata }: Pick<KubeObject, 'metadata'>): Stora
     const value: unknown = JSON.parse(text);
     if (!isRecord(value)) return undefined;
     const { nodeBytes, sharedBytes } = value;
-    return typeof nodeBytes === 'number' && typeof sharedBytes === 'number' ? { nodeBytes, sharedBytes } : undefined;
+    return isSize(nodeBytes) && isSize(sharedBytes) ? { nodeBytes, sharedBytes } : undefined;
   } catch {
     return undefined;
   }
+}
+
+function isSize(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
 }

@@ -59,7 +59,7 @@ interface NodeAgentOptions {
   readonly endpoint:
     | { readonly address: string; readonly port: number; readonly hostname?: string | undefined }
     | undefined;
-  /** User that runs the guests, if it is not the agent's own. */
+  /** True if each guest runs in a sandbox, as a user of its own. */
   readonly sandboxed: boolean;
   /** Taints of a new Node. The administrator may change them later. */
   readonly taints?: NodeDescription['taints'];

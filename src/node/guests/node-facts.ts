@@ -5,7 +5,7 @@ export interface NodeFacts {
   readonly name: string;
   readonly hostIp: string;
   readonly capabilities: Capabilities;
-  /** The user that runs the guests, if it is not the agent's own. */
+  /** True if each guest runs in a sandbox, as a user of its own. */
   readonly sandboxed: boolean;
 }
 

@@ -65,7 +65,9 @@ async function endUnreachableGuests(
   for (const id of (await sandboxes?.list()) ?? []) {
     if (known.has(id)) continue;
     log.error({ domain: id }, 'The directory of a guest was removed; ending the guest');
-    await sandboxes?.remove(id);
+    await sandboxes
+      ?.remove(id)
+      .catch((err: unknown) => log.error({ err, domain: id }, 'Cannot end a guest whose directory was removed'));
   }
   for (const [id, processes] of leftovers) {
     if (known.has(id) || processes.length === 0) continue;

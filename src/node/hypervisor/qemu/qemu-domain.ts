@@ -101,7 +101,7 @@ export class QemuDomain {
     this.display = new GuestDisplay({ dir, definition: () => store.current.definition, hasEnded, withQmp });
     this.copies = new DiskCopies({
       ...{ clock, withQmp, hasEnded, bytesPerSecond: context.copyBytesPerSecond },
-      pathOf: (copyId, path) => files.pathOf(copyName(copyId), path),
+      pathOf: (copyId, path) => files.pathOf(copyName(copyId), path, { isReadOnly: false }),
       releasePath: (copyId) => files.release(copyName(copyId)),
       onFailure: () => this.#resumeAfterCopy(),
       records: () => store.current.copies ?? [],
@@ -441,6 +441,8 @@ const EARLIER_USER = { uid: SHARED_DISKS_GID, gid: SHARED_DISKS_GID };
 /** Returns the user of the guest's processes, if it is not our own, and how they get access to more files. */
 function accessOf({ dir, record, context: { sandboxes } }: QemuDomainParts) {
   if (sandboxes === undefined) return { user: undefined, files: ownUserAccess };
-  if (record.sandboxed !== true) return { user: EARLIER_USER, files: linkAccess({ user: EARLIER_USER, run: dir.run }) };
-  return { user: sandboxes.userOf(dir.id), files: sandboxes.accessOf(dir.id) };
+  const user = sandboxes.userOf(dir.id);
+  if (record.sandboxed === true) return { user, files: sandboxes.accessOf(dir.id) };
+  const files = linkAccess({ user: EARLIER_USER, run: dir.run, targetUid: user.uid });
+  return { user: EARLIER_USER, files };
 }

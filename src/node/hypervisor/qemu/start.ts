@@ -9,7 +9,7 @@ import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { IncomingMigration } from '#node/hypervisor/migration.ts';
 import { qemuArguments } from '#node/hypervisor/qemu/arguments/qemu-arguments.ts';
 import { findDiskProblem } from '#node/hypervisor/qemu/disks/disk-problem.ts';
-import { QemuExitError } from '#node/hypervisor/qemu/monitor/monitor.ts';
+import { exitError, QemuExitError } from '#node/hypervisor/qemu/monitor/monitor.ts';
 import { clearTpmState } from '#node/hypervisor/qemu/state/move-state.ts';
 import { startLine } from '#node/hypervisor/qemu/process/process-log.ts';
 import type { QemuContext } from '#node/hypervisor/qemu/process/context.ts';
@@ -183,14 +183,16 @@ async function startSandboxed(
   const hasTpm = needsTpm(definition);
   const swtpmLog = hasTpm ? await dir.openLog('swtpm.log') : undefined;
   try {
-    return await sandboxes.start(dir, {
+    const qemu = await sandboxes.start(dir, {
       command: hasTpm ? withSwtpm(dir.id, swtpmBinary, command) : command,
       files: [...ownFiles(dir, definition, { ...files, binaries: [qemuBinary, swtpmBinary] }), ...disks],
       limits: sandboxLimits(definition, accelerator),
-      needs: { tun: tapsOf(definition).length > 0, kvm: accelerator === 'kvm' },
+      needsKvm: accelerator === 'kvm',
       logFd,
       fds: [...(swtpmLog === undefined ? [] : [swtpmLog.fd]), ...lockFds(files)],
     });
+    if (qemu === undefined) throw await exitError(dir);
+    return qemu;
   } finally {
     await swtpmLog?.close();
   }

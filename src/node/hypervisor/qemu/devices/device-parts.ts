@@ -43,7 +43,7 @@ async function addDisk(
 ): Promise<void> {
   const { id, source } = disk;
   if (source !== undefined) {
-    const filename = await files.pathOf(formatNodeName(id), source.path);
+    const filename = await files.pathOf(formatNodeName(id), source.path, { isReadOnly: disk.readonly });
     await qmp.execute('blockdev-add', diskBlockdev(disk, source, filename));
     await files.release(formatNodeName(id));
   }

@@ -10,7 +10,7 @@ import { mkdir, open, readdir, rm } from 'node:fs/promises';
 import { basename, join, relative } from 'node:path';
 import { newUid } from '#lib/ids.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import { DISKS_SOCKET, MIGRATION_SOCKET, type DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import type { ProcessUser } from '#node/hardware/guest-user.ts';
 import { ignoreRefusal } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
 import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
@@ -150,13 +150,21 @@ export async function reachableAddress(
   { dir, files }: { dir: DomainDir; files: FileAccess },
 ): Promise<EndpointAddress> {
   if (address.type === 'inet') return address;
-  const path = await files.pathOf(socketAccessName(address), address.path);
+  if (!isSocketOf(dir.id, address.path))
+    throw new HypervisorError(`"${address.path}" is not the socket of a migration`, { permanent: true });
+  const path = await files.socketPathOf(socketAccessName(address), address.path);
   const candidates = path.startsWith('/') ? [relative(dir.run, path), path] : [path];
   const fitting = candidates.find((each) => Buffer.byteLength(each) <= MAX_SOCKET_PATH_BYTES);
   if (fitting === undefined) {
     throw new HypervisorError(`the path of the socket "${path}" is longer than ${MAX_SOCKET_PATH_BYTES} bytes`);
   }
   return { type: 'unix', path: fitting };
+}
+
+/** Returns whether the path is that of a migration socket of this domain, at any node. */
+function isSocketOf(id: string, path: string): boolean {
+  const [name = '', run, domain] = path.split('/').reverse();
+  return [MIGRATION_SOCKET, DISKS_SOCKET].includes(name) && run === 'run' && domain === id;
 }
 
 /** Ends the access to sockets. Does nothing if there is none. */

@@ -24,11 +24,16 @@ export async function giveFile(path: string, user: ProcessUser, use: FileUse): P
     // Another guest may be the owner of a shared file: it keeps its access.
     const [wantedUid, wantedGid, wantedMode] =
       use === 'own' ? [user.uid, user.gid, OWN_MODE] : [uid, SHARED_DISKS_GID, SHARED_MODE];
-    if (uid !== wantedUid || gid !== wantedGid) await file.chown(wantedUid, wantedGid);
-    if ((mode & 0o777) !== wantedMode) await file.chmod(wantedMode);
+    if (uid !== wantedUid || gid !== wantedGid) await file.chown(wantedUid, wantedGid).catch(ignoreSquash);
+    if ((mode & 0o777) !== wantedMode) await file.chmod(wantedMode).catch(ignoreSquash);
   } finally {
     await file.close();
   }
+}
+
+/** An NFS server may map all users to one, which owns all files. QEMU reports a file that it cannot open then. */
+function ignoreSquash(error: unknown): void {
+  if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error;
 }
 
 /** Gives a directory and the files in it to the user. Links in it are given as links. */

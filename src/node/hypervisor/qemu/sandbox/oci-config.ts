@@ -10,6 +10,7 @@ export interface VisibleFile {
   readonly readonly: boolean;
   /** The place in the sandbox, if it is not the same path. */
   readonly as?: string;
+  readonly isBlockDevice?: boolean;
 }
 
 export interface SandboxLimits {
@@ -55,7 +56,7 @@ export const SYSTEM_FILES: readonly string[] = [
   '/etc/resolv.conf',
 ];
 
-const BIND = ['rbind', 'nosuid', 'nodev'];
+const BIND = ['rbind', 'nosuid'];
 /** No device may be created, and none used besides those that are visible: QEMU has no capabilities. */
 const ALL_BLOCK_DEVICES = { allow: true, type: 'b', access: 'rw' };
 
@@ -101,13 +102,14 @@ export function buildOciConfig(spec: SandboxSpec): object {
   };
 }
 
-function mountFile({ path, readonly, as = path }: VisibleFile): object {
-  return { destination: as, type: 'bind', source: path, options: [...BIND, readonly ? 'ro' : 'rw'] };
+function mountFile({ path, readonly, as = path, isBlockDevice = false }: VisibleFile): object {
+  const options = [...BIND, ...(isBlockDevice ? [] : ['nodev']), readonly ? 'ro' : 'rw'];
+  return { destination: as, type: 'bind', source: path, options };
 }
 
 /** `rslave`: mounts of the host appear in the sandbox, never the reverse. */
 function mountPlugged(path: string): object {
-  return { destination: path, type: 'bind', source: path, options: [...BIND, 'rslave'] };
+  return { destination: path, type: 'bind', source: path, options: [...BIND, 'nodev', 'rslave'] };
 }
 
 /** A file inside a visible directory must be mounted after it. */

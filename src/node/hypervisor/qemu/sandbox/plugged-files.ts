@@ -5,12 +5,12 @@
  *   <node dir>/plugged/<domain id>/           mounted on itself, so that it is shared with the sandbox and nothing else
  *   <node dir>/plugged/<domain id>/<name>     the file, mounted
  */
-import { mkdir, open, realpath, rm, rmdir } from 'node:fs/promises';
+import { mkdir, open, realpath, rm, rmdir, type FileHandle } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { readMounts } from '#lib/mounts.ts';
 import { openPath } from '#lib/open-path.ts';
 import type { ProcessUser } from '#node/hardware/guest-user.ts';
-import { ignoreSocket, type FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
+import { openSocket, type FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
 import { runProgram } from '#node/hypervisor/qemu/process/run-program.ts';
 import { giveFile } from '#node/hypervisor/qemu/sandbox/file-owner.ts';
 
@@ -41,22 +41,26 @@ export function pluggedAccess({ user, path: dir }: { readonly user: ProcessUser;
   };
   return {
     release,
-    async pathOf(name, path) {
+    async pathOf(name, path, { isReadOnly }) {
       await release(name);
       const source = join(await realpath(dirname(path)), basename(path));
-      await giveFile(source, user, 'own').catch(ignoreSocket);
-      const point = join(dir, name);
-      await (await open(point, 'wx', 0o600)).close();
-      // A socket is in a directory of the guest, who could replace it by a link.
-      const file = await openPath(source);
-      try {
-        await runProgram('mount', ['--no-canonicalize', '--bind', `/proc/${process.pid}/fd/${file.fd}`, point]);
-      } finally {
-        await file.close();
-      }
-      return point;
+      await giveFile(source, user, isReadOnly ? 'shared' : 'own');
+      await using file = await openPath(source);
+      return await mountFile(file, join(dir, name), isReadOnly ? ['-o', 'ro'] : []);
+    },
+    async socketPathOf(name, path) {
+      await release(name);
+      await using socket = await openSocket(path, user.uid);
+      return await mountFile(socket, join(dir, name));
     },
   };
+}
+
+/** Mounts the opened file, whatever is at its path now. */
+async function mountFile({ fd }: FileHandle, point: string, options: readonly string[] = []): Promise<string> {
+  await (await open(point, 'wx', 0o600)).close();
+  await runProgram('mount', ['--no-canonicalize', '--bind', ...options, `/proc/${process.pid}/fd/${fd}`, point]);
+  return point;
 }
 
 /** Returns the mount points of this process, in the order of their mounts. */

@@ -11,7 +11,7 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { access, chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { access, chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '#lib/clock.ts';
 import { guestUserOf, SHARED_DISKS_GID, type ProcessUser } from '#node/hardware/guest-user.ts';
@@ -44,7 +44,7 @@ interface SandboxStart {
   readonly command: readonly string[];
   readonly files: readonly VisibleFile[];
   readonly limits: SandboxLimits;
-  readonly needs: { readonly tun: boolean; readonly kvm: boolean };
+  readonly needsKvm: boolean;
   /** Receives standard output and standard error. */
   readonly logFd: number;
   /** Descriptors that become 3, 4 ... in the sandbox. */
@@ -71,8 +71,10 @@ export class Sandboxes {
     return pluggedAccess({ user: guestUserOf(id), path: this.#pluggedDir(id) });
   }
 
-  /** Resolves when the command runs. Replaces what an earlier attempt left. */
-  async start(dir: DomainDir, options: SandboxStart): Promise<DetachedProcess> {
+  /**
+   * Resolves when the command runs, or with undefined if it has exited already. Replaces what an earlier attempt left.
+   */
+  async start(dir: DomainDir, options: SandboxStart): Promise<DetachedProcess | undefined> {
     await this.remove(dir.id);
     const bundle = join(dir.path, 'sandbox');
     await mkdir(bundle, { mode: PRIVATE_DIR });
@@ -84,9 +86,7 @@ export class Sandboxes {
     });
     const pidFile = join(bundle, 'pid');
     await this.#run(dir, bundle, pidFile, options);
-    const found = await findProcess(Number(await readFile(pidFile, 'utf8')), this.#clock);
-    if (found === undefined) throw new HypervisorError('QEMU has exited');
-    return found;
+    return await findProcess(Number(await readFile(pidFile, 'utf8')), this.#clock);
   }
 
   /** Returns the ids of all guests that have a sandbox, whether they run or not. */
@@ -119,10 +119,11 @@ export class Sandboxes {
     throw new HypervisorError(`the sandbox could not be created: ${text || `runc exited with code ${code}`}`);
   }
 
-  async #config(dir: DomainDir, { command, files, limits, needs }: SandboxStart): Promise<object> {
-    const system: VisibleFile[] = [];
-    for (const path of SYSTEM_FILES) if (await exists(path)) system.push({ path, readonly: true });
-    const kvmGroup = needs.kvm ? await findKvmGroup() : undefined;
+  async #config(dir: DomainDir, { command, files, limits, needsKvm }: SandboxStart): Promise<object> {
+    const visible: VisibleFile[] = [];
+    for (const path of SYSTEM_FILES) if (await exists(path)) visible.push({ path, readonly: true });
+    for (const file of files) visible.push({ ...file, isBlockDevice: (await stat(file.path)).isBlockDevice() });
+    const kvmGroup = needsKvm ? await findKvmGroup() : undefined;
     return buildOciConfig({
       hostname: 'guest',
       command,
@@ -130,9 +131,10 @@ export class Sandboxes {
       env: GUEST_ENVIRONMENT,
       user: guestUserOf(dir.id),
       groups: [SHARED_DISKS_GID, ...(kvmGroup === undefined ? [] : [kvmGroup])],
-      files: [...system, ...files],
+      files: visible,
       pluggedDir: this.#pluggedDir(dir.id),
-      devices: [...(needs.tun ? [TUN] : []), ...(needs.kvm ? [KVM] : [])],
+      // An interface on a bridge may be plugged later. A guest can only open the taps that belong to its user.
+      devices: [TUN, ...(needsKvm ? [KVM] : [])],
       cgroup: this.#cgroup(dir.id),
       limits,
     });

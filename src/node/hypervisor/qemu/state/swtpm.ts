@@ -38,9 +38,9 @@ const LOG_FD = 3;
  */
 export function withSwtpm(id: string, binary: string, qemu: readonly string[]): string[] {
   const script =
-    `${[binary, ...swtpmArguments(id)].join(' ')} >&${LOG_FD} 2>&${LOG_FD} ${LOG_FD}>&- & ` +
-    `while [ ! -S ${TPM_SOCKET} ]; do kill -0 $! || exit 1; sleep 0.01; done; exec "$@" ${LOG_FD}>&-`;
-  return ['sh', '-c', script, 'sh', ...qemu];
+    `"$0" ${swtpmArguments(id).join(' ')} >&${LOG_FD} 2>&${LOG_FD} ${LOG_FD}>&- & ` +
+    `while [ ! -S ${TPM_SOCKET} ]; do kill -0 $! 2>/dev/null || exit 1; sleep 0.01; done; exec "$@" ${LOG_FD}>&-`;
+  return ['sh', '-c', script, binary, ...qemu];
 }
 
 /**

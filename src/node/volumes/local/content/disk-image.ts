@@ -1,7 +1,7 @@
 /**
- * Ensures an image file in a directory: found or created, with the requested size. The hypervisor makes it accessible to the guest. The
- * format of our own volumes is recorded beside them once, because a guest could write a qcow2 header into its raw disk,
- * which must not be taken for a qcow2 image at the next start.
+ * Ensures an image file in a directory: found or created, with the requested size. The hypervisor makes it accessible to
+ * the guest. The format of our own volumes is recorded beside them once, because a guest could write a qcow2 header into
+ * its raw disk, which must not be taken for a qcow2 image at the next start.
  */
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
