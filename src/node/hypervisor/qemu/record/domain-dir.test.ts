@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { access, chown, link, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -131,6 +131,26 @@ test('lists only directories with a domain id', () =>
       (await listDomainDirs(root)).map(({ id }) => id),
       ['a-uid'],
     );
+  }));
+
+test('reads ahead as little as asked', () =>
+  inRoot(async (root) => {
+    const dir = new DomainDir(root, 'a-uid');
+    await dir.prepare(undefined);
+    const accepted = Promise.withResolvers<Socket>();
+    const server = createServer((socket) => accepted.resolve(socket));
+    await new Promise<void>((resolve) => server.listen(join(dir.run, 'serial.sock'), resolve));
+    const socket = await dir.connect('serial.sock', { readAheadBytes: 1 });
+    const guest = await accepted.promise;
+    for (let i = 0; i < 50; i++) {
+      await new Promise((resolve) => guest.write('x', resolve));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const { bytesRead } = socket;
+    socket.destroy();
+    guest.destroy();
+    await new Promise((resolve) => server.close(resolve));
+    assert.ok(bytesRead < 50, `${bytesRead} bytes were read`);
   }));
 
 test('a guest cannot make us connect to a socket that is not its own', (t) =>

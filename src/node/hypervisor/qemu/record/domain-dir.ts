@@ -14,8 +14,9 @@
 import { once } from 'node:events';
 import { constants } from 'node:fs';
 import { chmod, chown, copyFile, lstat, mkdir, open, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
-import { connect, type Socket } from 'node:net';
+import { connect, type IpcNetConnectOpts, type Socket } from 'node:net';
 import { join } from 'node:path';
+import type { ReadableOptions } from 'node:stream';
 import { openPath } from '#lib/open-path.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { parseRecord, type DomainRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
@@ -172,15 +173,17 @@ export class DomainDir {
    * Connects to a socket of QEMU or swtpm. A guest that has compromised them could put a link there, or a socket that is
    * not its own, and its console would lead to somebody else. So the socket itself is opened and checked, and then used
    * through the descriptor; a socket path has at most 107 bytes, too. Errors of the socket are always handled: QEMU may end
-   * at any moment, and the owner of the socket sees `close`.
+   * at any moment, and the owner of the socket sees `close`. `readAheadBytes`: how much is read before somebody wants it.
    */
-  async connect(name: string): Promise<Socket> {
+  async connect(name: string, { readAheadBytes }: { readonly readAheadBytes?: number } = {}): Promise<Socket> {
     const { uid } = await lstat(this.run);
     const file = await openPath(join(this.run, name));
     try {
       const found = await file.stat();
       if (!found.isSocket() || found.uid !== uid) throw new Error(`${name} is not a socket of the guest`);
-      const socket = connect(`/proc/self/fd/${file.fd}`);
+      const options: IpcNetConnectOpts & ReadableOptions = { path: `/proc/self/fd/${file.fd}` };
+      if (readAheadBytes !== undefined) options.highWaterMark = readAheadBytes;
+      const socket = connect(options);
       const connected = once(socket, 'connect');
       socket.on('error', () => undefined);
       await connected;
