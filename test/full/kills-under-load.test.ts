@@ -4,6 +4,7 @@
  * acknowledged write of the clients is there.
  */
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
@@ -32,6 +33,8 @@ const WRITERS = 8;
 /** The kill comes within this time after the operation was requested. A migration takes about as long. */
 const SPREAD_MS = 6000;
 const RETRY_MS = 200;
+const ANSWER_MS = 10_000;
+const MOST_ATTEMPTS = 20;
 
 const OPERATIONS = ['migrate', 'restore', 'restart'] as const;
 const VICTIMS = ['server', 'node-1', 'node-2', 'qemu'] as const;
@@ -98,13 +101,17 @@ class LoadedPlane {
     return { nv: facts['tpm.nv'], efi: facts['efi.var'], disk: /GUEST read vda (\S+)/.exec(output)?.[1] };
   }
 
-  /** Runs the command in the guest, again if the connection breaks or the guest restarts meanwhile. */
+  /** Runs the command in the guest; again if it does not answer, because it was booting or its console was cut. */
   async #answer(command: string) {
-    const tag = `answer${++this.#count}`;
-    const output = await this.#guest.runCommand(`${command}\nprobe ${tag}`, new RegExp(`GUEST END ${tag}`));
-    const report = lastReport(output, tag);
-    assert.ok(report, output);
-    return { facts: report.facts, output };
+    for (let i = 0; i < MOST_ATTEMPTS; i++) {
+      const tag = `answer${++this.#count}`;
+      const running = this.#guest.runCommand(`${command}\nprobe ${tag}`, new RegExp(`GUEST END ${tag}`));
+      const output = await Promise.race([running.catch(() => ''), setTimeout(ANSWER_MS, '')]);
+      const report = lastReport(output, tag);
+      if (report !== undefined) return { facts: report.facts, output };
+      running.catch(() => undefined);
+    }
+    return assert.fail(`the guest did not answer to ${command}`);
   }
 
   /** Requests the operation. It may fail because of the kill, but must come to an end. */
@@ -154,7 +161,9 @@ class LoadedPlane {
 
   async kill(victim: Victim): Promise<void> {
     if (victim === 'server') {
-      await this.#plane.server.kill('SIGKILL');
+      // The agents live on and hold its output open, so `exited` does not resolve.
+      process.kill(this.#plane.server.pid, 'SIGKILL');
+      while (existsSync(`/proc/${this.#plane.server.pid}/exe`)) await setTimeout(RETRY_MS);
       await this.#plane.restart();
       return;
     }
@@ -185,7 +194,7 @@ class LoadedPlane {
       'runs',
       (vmi) => vmi?.status?.phase === 'Running' && vmi.metadata.deletionTimestamp === undefined,
     );
-    await this.#guest.awaitBoot();
+    await this.#answer('');
     const qemus = this.#plane.processes().filter(({ command }) => command.includes('qemu-system'));
     assert.equal(qemus.length, 1, 'one guest runs');
     const labelSelector = `${STATE_LABEL}=${NAME}`;

@@ -106,7 +106,7 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
       name,
       client,
       hypervisor,
-      volumes: await createVolumes({ nodeName: name, nodeDir, sharedDir, log }),
+      volumes: await createVolumes({ nodeName: name, nodeDir, sharedDir, sandboxed, log }),
       guest: await placeGuestFiles(guestDir, nodeDir),
       endpoint: { address: nodeIp, port: endpoint.port, hostname: cluster === undefined ? name : cluster.hostname },
       taints: cluster === undefined ? [] : [NODE_TAINT],

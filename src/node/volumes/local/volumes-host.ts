@@ -3,6 +3,7 @@ import { parseQuantity, quantityToNumber } from '#kube/quantity.ts';
 import type { IntOrString } from '#kube/schema-dsl.ts';
 import type { PreparedVolume } from '#node/volumes/volumes-port.ts';
 import type { RunCommand } from '#node/volumes/local/run-command.ts';
+import type { RunIsolated } from '#node/volumes/local/run-isolated.ts';
 
 /** The reason why a volume cannot be used. `waiting` is retried later, `failed` is not. */
 export interface VolumeRefusal {
@@ -44,6 +45,8 @@ export interface VolumesHost {
   /** True if the agent may create loop devices and mounts. */
   readonly isRoot: boolean;
   readonly run: RunCommand;
+  /** Runs a program that reads an image of a user. In a sandbox, if we are root. */
+  readonly runIsolated: RunIsolated;
   /** Returns the free space of the file system of a directory. */
   readonly freeBytes: (path: string) => Promise<number>;
   /** Returns the largest file that the file system of a directory can ever hold. */

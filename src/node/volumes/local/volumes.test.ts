@@ -289,7 +289,7 @@ describe('volumes of domains', () => {
 
   it('waits with the message of a failed program', async () => {
     const run = async () => {
-      throw new ProgramError('Cannot run qemu-img create: no space');
+      throw new ProgramError('qemu-img', ['create'], 'no space');
     };
     await using scene = aScene({ run });
     scene.bind('base', aLocalVolume());

@@ -40,6 +40,7 @@ import { prepareHostDisk } from '#node/volumes/local/kinds/host-disk.ts';
 import { detachLoops, detachUnwanted } from '#node/volumes/local/mounts/loop-device.ts';
 import { growVolume, prepareVolume, removeVolumeData } from '#node/volumes/local/kinds/persistent-volume.ts';
 import { ProgramError, runCommand, type RunCommand } from '#node/volumes/local/run-command.ts';
+import { endIsolated, isolate, withoutSandbox } from '#node/volumes/local/run-isolated.ts';
 import {
   hasArchive,
   makeSnapshotFile,
@@ -72,6 +73,8 @@ export interface VolumesOptions {
   /** The directory of the node's block devices. Default: /dev. */
   readonly devDir?: string;
   readonly run?: RunCommand;
+  /** True if programs that read images of users run in sandboxes; requires root. */
+  readonly sandboxed?: boolean;
   readonly freeBytes?: VolumesHost['freeBytes'];
   readonly usableBytes?: VolumesHost['usableBytes'];
   readonly log: Log;
@@ -80,6 +83,8 @@ export interface VolumesOptions {
 export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
   const nodeDir = await realpath(options.nodeDir);
   const sharedDir = await realpath(options.sharedDir);
+  const { run = runCommand } = options;
+  if (options.sandboxed === true) await endIsolated(run, nodeDir);
   const host: VolumesHost = {
     nodeName: options.nodeName,
     nodeDir,
@@ -87,7 +92,8 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     hostDiskDirs: options.hostDiskDirs ?? [nodeDir, sharedDir].map((dir) => posix.join(dir, 'host-disks')),
     devDir: options.devDir ?? '/dev',
     isRoot: process.getuid?.() === 0,
-    run: options.run ?? runCommand,
+    run,
+    runIsolated: options.sandboxed === true ? isolate(run, nodeDir) : withoutSandbox(run),
     freeBytes: options.freeBytes ?? freeBytes,
     usableBytes: options.usableBytes ?? usableBytes,
   };

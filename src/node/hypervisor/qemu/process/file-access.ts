@@ -32,7 +32,8 @@ export interface FileAccess {
 export const ownUserAccess: FileAccess = {
   pathOf: async (_, path) => path,
   async socketPathOf(_, path) {
-    await using _socket = await openSocket(path, process.getuid?.() ?? 0);
+    const socket = await openSocket(path, process.getuid?.() ?? 0);
+    await socket.close();
     return path;
   },
   release: async () => undefined,

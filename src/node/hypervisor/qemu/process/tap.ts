@@ -3,8 +3,8 @@
  * node agent finds them.
  */
 import { createHash } from 'node:crypto';
-import { access } from 'node:fs/promises';
 import type { Log } from '#lib/log.ts';
+import { pathExists } from '#lib/path-exists.ts';
 import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { ProcessUser } from '#node/hardware/guest-user.ts';
@@ -39,7 +39,7 @@ function queuesOf({ queues }: InterfaceDevice): Pick<Tap, 'queues'> {
 
 /** Creates the tap device; replaces one that was left over. */
 export async function addTap({ name, bridge, queues }: Tap, user: ProcessUser | undefined): Promise<void> {
-  const found = NAME.test(bridge) && (await exists(`/sys/class/net/${bridge}/bridge`));
+  const found = NAME.test(bridge) && (await pathExists(`/sys/class/net/${bridge}/bridge`));
   if (!found) throw new HypervisorError(`this node has no bridge "${bridge}"`);
   await removeTap(name);
   const owner = user === undefined ? [] : ['user', String(user.uid)];
@@ -63,7 +63,7 @@ export async function addTap({ name, bridge, queues }: Tap, user: ProcessUser | 
 
 /** Does nothing if the device does not exist. */
 export async function removeTap(name: string): Promise<void> {
-  if (await exists(`/sys/class/net/${name}`)) await runProgram('ip', ['link', 'delete', 'dev', name]);
+  if (await pathExists(`/sys/class/net/${name}`)) await runProgram('ip', ['link', 'delete', 'dev', name]);
 }
 
 /** Removes the tap devices of an ended domain. A failure must not keep the domain, so it is only logged. */
@@ -71,11 +71,4 @@ export async function removeTaps(definition: DomainDefinition, log: Log): Promis
   for (const { name } of tapsOf(definition)) {
     await removeTap(name).catch((err: unknown) => log.warn({ err }, 'Cannot remove a tap device'));
   }
-}
-
-function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }

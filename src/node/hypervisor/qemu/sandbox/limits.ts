@@ -1,6 +1,6 @@
 /** The limits of a guest's cgroup. Pure. */
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
-import type { SandboxLimits } from '#node/hypervisor/qemu/sandbox/oci-config.ts';
+import type { SandboxLimits } from '#node/sandbox/oci-config.ts';
 
 const MIB = 2 ** 20;
 /** Programs, firmware, display, device state, I/O buffers and swtpm. Measured: 60 to 180 MiB. */

@@ -11,9 +11,10 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { access, chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '#lib/clock.ts';
+import { pathExists } from '#lib/path-exists.ts';
 import { guestUserOf, SHARED_DISKS_GID, type ProcessUser } from '#node/hardware/guest-user.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { findKvmGroup } from '#node/hypervisor/qemu/process/accelerator.ts';
@@ -26,7 +27,7 @@ import {
   type CharacterDevice,
   type SandboxLimits,
   type VisibleFile,
-} from '#node/hypervisor/qemu/sandbox/oci-config.ts';
+} from '#node/sandbox/oci-config.ts';
 import { describeMemoryKill } from '#node/hypervisor/qemu/sandbox/memory-limit.ts';
 import { openPluggedDir, pluggedAccess, removePluggedDir } from '#node/hypervisor/qemu/sandbox/plugged-files.ts';
 import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
@@ -101,7 +102,7 @@ export class Sandboxes {
 
   /** Ends everything in the sandbox and removes it. Does nothing if there is nothing. */
   async remove(id: string): Promise<void> {
-    if (await exists(join(this.#records, id))) {
+    if (await pathExists(join(this.#records, id))) {
       await runProgram(this.#runc, ['--root', this.#records, 'delete', '--force', id]);
     }
     await removePluggedDir(this.#pluggedDir(id));
@@ -121,7 +122,7 @@ export class Sandboxes {
 
   async #config(dir: DomainDir, { command, files, limits, needsKvm }: SandboxStart): Promise<object> {
     const visible: VisibleFile[] = [];
-    for (const path of SYSTEM_FILES) if (await exists(path)) visible.push({ path, readonly: true });
+    for (const path of SYSTEM_FILES) if (await pathExists(path)) visible.push({ path, readonly: true });
     for (const file of files) visible.push({ ...file, isBlockDevice: (await stat(file.path)).isBlockDevice() });
     const kvmGroup = needsKvm ? await findKvmGroup() : undefined;
     return buildOciConfig({
@@ -163,11 +164,4 @@ function lastMessage(log: string): string {
   } catch {
     return last;
   }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return await access(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { TPM_STATE, type DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import type { FileUse } from '#node/hypervisor/qemu/sandbox/file-owner.ts';
-import type { VisibleFile } from '#node/hypervisor/qemu/sandbox/oci-config.ts';
+import type { VisibleFile } from '#node/sandbox/oci-config.ts';
 import type { FirmwareFiles } from '#node/hypervisor/qemu/state/firmware.ts';
 import type { PersistentState } from '#node/hypervisor/qemu/state/persistent-state.ts';
 

@@ -263,7 +263,7 @@ describe('persistent state on block volumes', { skip: blockStateSkipReason() }, 
 
   it('waits without a change if it cannot be created', async () => {
     const run: typeof runCommand = async (command, args, options) => {
-      if (command === 'mkfs.ext4') throw new ProgramError('Cannot run mkfs.ext4: ENOENT');
+      if (command === 'mkfs.ext4') throw new ProgramError('mkfs.ext4', [], 'ENOENT');
       return runCommand(command, args, options);
     };
     await using scene = aScene({ run });

@@ -1,7 +1,7 @@
 /** Tests the description of sandboxes. test/e2e/sandbox.test.ts shows what processes in a sandbox can do. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { buildOciConfig } from '#node/hypervisor/qemu/sandbox/oci-config.ts';
+import { buildOciConfig } from '#node/sandbox/oci-config.ts';
 
 interface Config {
   readonly process: { readonly user: object; readonly capabilities: object; readonly noNewPrivileges: boolean };

@@ -1,10 +1,10 @@
 /**
- * Builds the description of a guest's sandbox for runc: an OCI runtime configuration. The guest's processes see the
- * host's programs read-only, their own files at their usual paths, and nothing else. Pure.
+ * Builds the description of a sandbox for runc: an OCI runtime configuration. Its processes see the host's programs
+ * read-only, their own files at their usual paths, and nothing else. Pure.
  */
 import { dirname } from 'node:path';
 
-/** A file, directory or block device that the guest sees, at the same path as on the host. */
+/** A file, directory or block device that is visible in the sandbox, at the same path as on the host. */
 export interface VisibleFile {
   readonly path: string;
   readonly readonly: boolean;
@@ -30,7 +30,9 @@ interface SandboxSpec {
   readonly groups: readonly number[];
   readonly files: readonly VisibleFile[];
   /** A directory of the host. What the host mounts below it later appears in the sandbox. */
-  readonly pluggedDir: string;
+  readonly pluggedDir?: string;
+  /** None by default. */
+  readonly capabilities?: readonly string[];
   readonly devices: readonly CharacterDevice[];
   /** Below the root of each cgroup hierarchy. */
   readonly cgroup: string;
@@ -62,6 +64,7 @@ const ALL_BLOCK_DEVICES = { allow: true, type: 'b', access: 'rw' };
 
 export function buildOciConfig(spec: SandboxSpec): object {
   const { uid, gid } = spec.user;
+  const { capabilities = [], pluggedDir } = spec;
   return {
     ociVersion: '1.0.2',
     hostname: spec.hostname,
@@ -72,7 +75,10 @@ export function buildOciConfig(spec: SandboxSpec): object {
       cwd: spec.cwd,
       env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
       user: { uid, gid, ...(spec.groups.length > 0 && { additionalGids: spec.groups }) },
-      capabilities: { bounding: [], effective: [], inheritable: [], permitted: [], ambient: [] },
+      capabilities: {
+        ...{ bounding: capabilities, effective: capabilities, permitted: capabilities },
+        ...{ inheritable: [], ambient: [] },
+      },
       noNewPrivileges: true,
       oomScoreAdj: 0,
     },
@@ -80,7 +86,7 @@ export function buildOciConfig(spec: SandboxSpec): object {
       { destination: '/proc', type: 'proc', source: 'proc', options: ['nosuid', 'nodev', 'noexec'] },
       { destination: '/dev', type: 'tmpfs', source: 'tmpfs', options: ['nosuid', 'mode=755', 'size=64k'] },
       ...sortByDepth(spec.files).map(mountFile),
-      mountPlugged(spec.pluggedDir),
+      ...(pluggedDir === undefined ? [] : [mountPlugged(pluggedDir)]),
     ],
     linux: {
       namespaces: ['pid', 'ipc', 'uts', 'mount'].map((type) => ({ type })),
