@@ -165,7 +165,7 @@ class LoadedPlane {
     if (victim === 'server') {
       // The agents live on and hold its output open, so `exited` does not resolve.
       process.kill(this.#plane.server.pid, 'SIGKILL');
-      while (existsSync(`/proc/${this.#plane.server.pid}/exe`)) await setTimeout(RETRY_MS);
+      while (existsSync(`/proc/${this.#plane.server.pid}`)) await setTimeout(RETRY_MS);
       await this.#plane.restart();
       return;
     }
