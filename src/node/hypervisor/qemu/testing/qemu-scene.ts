@@ -131,18 +131,16 @@ export async function qemuScene(): Promise<QemuScene> {
       for (const kill of [killGuest, killAtSecond]) {
         for (const id of ids) await kill(id).catch(() => undefined);
       }
-      if (isSandboxed) await removeSandboxes([nodeDir, secondDir], ids);
+      for (const dir of [nodeDir, secondDir]) await removeSandboxes(dir);
       await rm(root, { recursive: true, force: true });
     },
   };
 }
 
 /** Removes the sandboxes of guests that were killed, so that their directories can be removed. */
-async function removeSandboxes(nodeDirs: readonly string[], ids: Iterable<string>): Promise<void> {
-  for (const nodeDir of nodeDirs) {
-    const sandboxes = new Sandboxes(join(nodeDir, 'domains'), { runcBinary: 'runc', clock: systemClock });
-    for (const id of ids) await sandboxes.remove(id);
-  }
+export async function removeSandboxes(nodeDir: string): Promise<void> {
+  const sandboxes = new Sandboxes(join(nodeDir, 'domains'), { runcBinary: 'runc', clock: systemClock });
+  for (const id of await sandboxes.list()) await sandboxes.remove(id);
 }
 
 type StartedRecord = Awaited<ReturnType<QemuScene['record']>>;
