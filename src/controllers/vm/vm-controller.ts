@@ -199,6 +199,15 @@ function definition({
     });
   }
 
+  /**
+   * Reads the restore by its name, because it may be finished. This controller clears restoreInProgress, and not before it
+   * has seen the template that the restore wrote.
+   */
+  function restoredVolumesOf({ metadata: { namespace }, status }: Stored<VirtualMachine>) {
+    const name = status?.restoreInProgress;
+    return name === undefined ? undefined : restores.get(keyOf({ namespace, name }))?.status?.restores;
+  }
+
   function sharersOf(vm: Stored<VirtualMachine>): ValueSharers | undefined {
     const uuid = firmwareUuidOf(vm);
     return uuid === undefined ? undefined : holders.uuids.sharersOf(uuid, objectKey(vm));
@@ -296,6 +305,7 @@ function definition({
           },
           named,
         ),
+        restoredVolumes: restoredVolumesOf(vm),
         sharers: sharersOf(vm),
         sharedMacs: macSharersOf(vm),
         claims: claimsOf(vm),
