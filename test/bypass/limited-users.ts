@@ -8,7 +8,7 @@ import { aVm, type VmPlane } from '#test/support/vm-plane.ts';
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 export const CLAIM_URL = '/api/v1/namespaces/default/persistentvolumeclaims';
 
-const ALL_VERBS = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
+export const ALL_VERBS = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
 export const claimRights: readonly Loose[] = [
   { apiGroups: [''], resources: ['persistentvolumeclaims'], verbs: ALL_VERBS },
 ];

@@ -271,7 +271,7 @@ test('case 4: a restore in place keeps its snapshot until the new disk has the d
     const { metadata } = await plane.server.api.ok('GET', url);
     const hold = Object.keys(metadata.annotations).find((key) => key.startsWith('needed-by-restore.selfsame.io/'));
     const unheld = { body: { metadata: { annotations: { [hold!]: null } } }, user: eve };
-    assert.match(renderResponse(await plane.call('PATCH', url, unheld)), /^403 .*is written by Selfsame only$/);
+    assert.match(renderResponse(await plane.call('PATCH', url, unheld)), /^403 .*are written by Selfsame only$/);
     assert.match(renderResponse(await plane.call('DELETE', url, { user: eve })), refusal);
     await plane.server.api.ok('PATCH', `${CLAIM_URL}/root`, {
       body: { metadata: { finalizers: held.metadata.finalizers.filter((one: string) => !one.startsWith('example')) } },

@@ -76,7 +76,8 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
     content?: VirtualMachineSnapshotContent,
   ): RestoredVolume[] {
     const { namespace } = restore.metadata;
-    const planned = restore.status?.restores ?? (content === undefined ? [] : planRestores(restore, content));
+    // The content decides, because only the snapshot controller can write it; it may be gone once the target is written.
+    const planned = content === undefined ? (restore.status?.restores ?? []) : planRestores(restore, content);
     const backups = new Map(content?.spec.volumeBackups?.map((backup) => [backup.volumeName, backup]));
     return planned.map(({ volumeName, persistentVolumeClaim: claimName, volumeSnapshotName: snapshotName }) => {
       const claimKey = keyOf({ namespace, name: claimName });
@@ -148,7 +149,8 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
     const target = { namespace, name: restore.spec.target.name };
     const snapshot = snapshots.get(keyOf({ namespace, name: restore.spec.virtualMachineSnapshotName }));
     const contentName = snapshot?.status?.virtualMachineSnapshotContentName;
-    const content = contentName ? contents.get(keyOf({ namespace, name: contentName })) : undefined;
+    const named = contentName ? contents.get(keyOf({ namespace, name: contentName })) : undefined;
+    const content = named?.spec.virtualMachineSnapshotName === snapshot?.metadata.name ? named : undefined;
     const finished = isRestoreFinished(restore);
     // The VM is read first: the VM controller creates no instance of a VM that it holds for this restore.
     const vm = finished ? undefined : await readLive(VIRTUAL_MACHINES, target, options);

@@ -19,7 +19,7 @@ import {
 } from '#api/protection/protected-deletes.ts';
 import { REPLACED_BY_ANNOTATION } from '#api/storage/persistent-state.ts';
 import type { DesiredObject } from '#operator/desired.ts';
-import { annotationOf, celList, celText, markOf, user } from '#operator/objects/cel.ts';
+import { annotationOf, celList, celMap, celText, markOf, user } from '#operator/objects/cel.ts';
 import { buildPolicy, matchDeletes, matchUpdates } from '#operator/objects/policy.ts';
 import { protectedClaimPolicies } from '#operator/objects/protected-claims.ts';
 
@@ -33,12 +33,8 @@ const wayOut = `(${reason} == '' ? '' : ' (reason: ' + ${shortReason} + ')') + '
 
 /** CEL: an expression within a string literal. */
 const interpolate = (expression: string) => `' + ${expression} + '`;
-const mapOf = (values: Readonly<Record<string, string>>) =>
-  `{${Object.entries(values)
-    .map(([key, value]) => `${celText(key)}: ${celText(value)}`)
-    .join(', ')}}`;
 /** CEL: the relation of the object to the VMs. Names of definitions contain dots, names of kinds do not. */
-const relation = `(oldObject.metadata.name in ${mapOf(DEFINITION_RELATIONS)} && request.kind.kind == 'CustomResourceDefinition' ? ${mapOf(DEFINITION_RELATIONS)}[oldObject.metadata.name] : ${mapOf(RELATIONS)}[request.kind.kind])`;
+const relation = `(oldObject.metadata.name in ${celMap(DEFINITION_RELATIONS)} && request.kind.kind == 'CustomResourceDefinition' ? ${celMap(DEFINITION_RELATIONS)}[oldObject.metadata.name] : ${celMap(RELATIONS)}[request.kind.kind])`;
 
 /**
  * Name, rule and message are KubeVirt's, because its users and tools know them. The message continues with the reason of
