@@ -5,7 +5,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { STATE_LABEL, stateAnnotationOf, SUPERSEDES_ANNOTATION } from '#api/storage/persistent-state.ts';
-import { CLAIM_URL, claimRights, grant, protectedVm, stateOf, waitFor } from '#test/bypass/limited-users.ts';
+import {
+  CLAIM_URL,
+  claimRights,
+  grant,
+  grantEverywhere,
+  protectedVm,
+  stateOf,
+  waitFor,
+} from '#test/bypass/limited-users.ts';
 import { labelPatch, locateDisk, renderResponse } from '#test/support/protection.ts';
 import { aMigration } from '#test/support/migrating-vm.ts';
 import { aRestore, aSnapshot, contentOf, diskText, writeDisk } from '#test/support/snapshots.ts';
@@ -418,6 +426,79 @@ test('case 6: a disk that is detached from a protected VM stays protected', asyn
     assert.equal((await plane.get('VirtualMachine', 'db')).status.protectedClaims, undefined);
     assert.equal(renderResponse(await plane.call('DELETE', `${CLAIM_URL}/more`, { user: eve })), '200');
   });
+});
+
+test('rights on volumes do not make a node remove the data of a protected VM', async (t) => {
+  const plane = await startVmPlane(t);
+  const rules = [{ apiGroups: [''], resources: ['persistentvolumes', 'persistentvolumes/status'], verbs: ['*'] }];
+  const eve = await grantEverywhere(plane, 'eve', rules);
+  await plane.apply(aClaim('root'));
+  await plane.apply(protectedVm('db', 'root'));
+  await writeDisk(plane, 'db', 'precious');
+  await plane.runVerb('stop', 'db');
+  const { volumeName } = (await plane.get('PersistentVolumeClaim', 'root')).spec;
+  const url = `/api/v1/persistentvolumes/${volumeName}`;
+  const volume = await plane.server.api.ok('GET', url);
+  const home = volume.metadata.annotations['selfsame.io/volume-node'];
+  const annotated = (annotations: Loose) => ({ metadata: { annotations } });
+
+  const writes: Record<string, Loose> = {
+    'another node for the data, and a leftover on its own': annotated({
+      'selfsame.io/volume-node': 'elsewhere',
+      'selfsame.io/leftover-node': home,
+    }),
+    'a leftover': annotated({ 'selfsame.io/leftover-node': home }),
+    'another node for the data': annotated({ 'selfsame.io/volume-node': 'elsewhere' }),
+    'no node for the data': annotated({ 'selfsame.io/volume-node': null }),
+    'an incoming copy': annotated({ 'selfsame.io/incoming-node': home, 'selfsame.io/incoming-migration': 'x' }),
+    'another node that copies': annotated({ 'selfsame.io/volume-copy-node': home }),
+    'another reclaim policy of its own': annotated({ 'selfsame.io/reclaim-policy': 'Delete' }),
+    'another provisioner': annotated({ 'pv.kubernetes.io/provisioned-by': 'example.org/other' }),
+  };
+  for (const [what, body] of Object.entries(writes)) {
+    await t.test(`a write of ${what} is refused`, async () => {
+      for (const path of [url, `${url}/status`]) {
+        const answer = await plane.call('PATCH', path, { body, user: eve });
+        assert.match(renderResponse(answer), /^403 .*holds a disk of the protected VirtualMachine default\/db/);
+      }
+    });
+  }
+  await t.test('another location of the data is refused, as for every volume', async () => {
+    const csi = { volumeHandle: 'other', volumeAttributes: { node: 'elsewhere' } };
+    const answer = await plane.call('PATCH', url, { body: { spec: { csi } }, user: eve });
+    assert.match(renderResponse(answer), /^422 .*is immutable after creation/);
+  });
+  await t.test('labels and other annotations can be changed', async () => {
+    const body = { metadata: { labels: { team: 'a' }, annotations: { note: 'b' } } };
+    assert.equal(renderResponse(await plane.call('PATCH', url, { body, user: eve })), '200');
+  });
+  await t.test('the guest can still be moved to another node', async () => {
+    await plane.runVerb('start', 'db');
+    await plane.advance(10_000);
+    assert.equal(await diskText(plane, 'db'), 'precious');
+    await plane.apply(aMigration('move', 'db'));
+    await plane.advance(60_000);
+    assert.equal((await plane.get('VirtualMachineInstanceMigration', 'move')).status.phase, 'Succeeded');
+    const { metadata } = await plane.server.api.ok('GET', url);
+    assert.notEqual(metadata.annotations['selfsame.io/volume-node'], home);
+    assert.equal(metadata.annotations['selfsame.io/leftover-node'], undefined, 'the old copy is removed');
+    assert.equal(await diskText(plane, 'db'), 'precious');
+  });
+});
+
+test('rights on the status of VMs do not release a disk of a protected VM', async (t) => {
+  const plane = await startVmPlane(t, { nodes: 1 });
+  const rules = [{ apiGroups: ['kubevirt.io'], resources: ['virtualmachines/status'], verbs: ['*'] }];
+  const eve = await grant(plane, 'eve', [...claimRights, ...rules]);
+  await plane.apply(aClaim('root'));
+  await plane.apply(protectedVm('db', 'root'));
+  const url = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines/db/status';
+  for (const status of [{ stateClaim: null }, { stateClaim: { uid: 'x' } }, { protectedClaims: null }]) {
+    const answer = await plane.call('PATCH', url, { body: { status }, user: eve });
+    assert.match(renderResponse(answer), /^403 .*are written by Selfsame only/);
+  }
+  const body = { status: { machineTypeRestartRequired: null } };
+  assert.equal(renderResponse(await plane.call('PATCH', url, { body, user: eve })), '200');
 });
 
 test('while none of our components runs, the API server keeps the claims of a protected VM', async (t) => {

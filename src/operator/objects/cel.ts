@@ -45,3 +45,10 @@ export const keepsKeys = (field: MapField, isGuarded: string) => {
   const [is, was] = [mapOf('object', field), oldMapOf(field)];
   return `${keeps(isGuarded, is, was)} && ${keeps(isGuarded, was, is)}`;
 };
+
+/** CEL: a field of the status is unchanged, or absent before and after. */
+export const sameStatus = (field: string) => {
+  const has = (object: string) => `(has(${object}.status) && has(${object}.status.${field}))`;
+  const same = `object.status.${field} == oldObject.status.${field}`;
+  return `${has('object')} == ${has('oldObject')} && (!${has('object')} || ${same})`;
+};

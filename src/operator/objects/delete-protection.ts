@@ -11,17 +11,13 @@ import {
 } from '#api/protection/delete-protection.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { CLAIM_REPLACERS, PROTECTION_ACCOUNT } from '#api/own-accounts.ts';
-import {
-  RELATIONS,
-  DEFINITION_RELATIONS,
-  describeDeleteRefusal,
-  UNPROTECT_FIRST,
-} from '#api/protection/protected-deletes.ts';
+import { RELATIONS, DEFINITION_RELATIONS, describeDeleteRefusal } from '#api/protection/protected-deletes.ts';
 import { REPLACED_BY_ANNOTATION } from '#api/storage/persistent-state.ts';
 import type { DesiredObject } from '#operator/desired.ts';
 import { annotationOf, celList, celMap, celText, markOf, user } from '#operator/objects/cel.ts';
 import { buildPolicy, matchDeletes, matchUpdates } from '#operator/objects/policy.ts';
 import { protectedClaimPolicies } from '#operator/objects/protected-claims.ts';
+import { protectedVolumePolicies } from '#operator/objects/protected-volumes.ts';
 
 const APIEXTENSIONS = 'apiextensions.k8s.io';
 
@@ -108,44 +104,10 @@ const marks = buildPolicy('selfsame-protected-marks', {
   ],
 });
 
-const phaseOf = (object: string) =>
-  `(has(${object}.status) && has(${object}.status.phase) ? ${object}.status.phase : '')`;
-
-/** CEL: the message that refuses a change of a marked volume. */
-const volumeRefusal = (what: string) =>
-  [
-    `'PersistentVolume "' + oldObject.metadata.name + '" cannot be ${what}: ${RELATIONS.PersistentVolume} the protected VirtualMachine '`,
-    markOf('oldObject'),
-    `'; ${UNPROTECT_FIRST}'`,
-  ].join(' + ');
-
-/**
- * A marked volume must not be bound to another claim, which would take the data, and must not become Released, because
- * provisioners then delete the data before they delete the volume. If its claim is really gone, the mark is removed
- * first and the binder retries.
- */
-const volumes = buildPolicy('selfsame-protected-volumes', {
-  resourceRules: [matchUpdates('', 'persistentvolumes', 'persistentvolumes/status')],
-  matchConditions: [{ name: 'is-marked', expression: `${markOf('oldObject')} != ''` }],
-  validations: [
-    {
-      expression:
-        '!has(oldObject.spec.claimRef) || (has(object.spec.claimRef) && object.spec.claimRef == oldObject.spec.claimRef)',
-      messageExpression: volumeRefusal('bound to another claim'),
-      reason: 'Forbidden',
-    },
-    {
-      expression: `${phaseOf('oldObject')} != 'Bound' || ${phaseOf('object')} == 'Bound'`,
-      messageExpression: volumeRefusal('released'),
-      reason: 'Forbidden',
-    },
-  ],
-});
-
 export const deleteProtectionPolicies: readonly DesiredObject[] = [
   ...vms,
   ...dependencies,
   ...marks,
-  ...volumes,
+  ...protectedVolumePolicies,
   ...protectedClaimPolicies,
 ];

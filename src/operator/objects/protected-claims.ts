@@ -3,11 +3,20 @@
  * annotations and owners of claims; on a claim that a protected VM needs, those that could make one of our controllers
  * release or delete it are written by our own accounts only.
  */
-import { RESTORED_BY_ANNOTATION } from '#api/names.ts';
-import { accountOf, CLAIM_KEEPERS, CLAIM_REPLACERS } from '#api/own-accounts.ts';
+import { KUBEVIRT_GROUP, RESTORED_BY_ANNOTATION } from '#api/names.ts';
+import { accountOf, CLAIM_KEEPERS, CLAIM_REPLACERS, STATUS_CLAIM_WRITERS } from '#api/own-accounts.ts';
 import { REPLACED_BY_ANNOTATION, STATE_MARK_PREFIX, SUPERSEDES_ANNOTATION } from '#api/storage/persistent-state.ts';
 import type { DesiredObject } from '#operator/desired.ts';
-import { annotationOf, celList, celText, keepsKeys, markOf, oldAnnotationOf, user } from '#operator/objects/cel.ts';
+import {
+  annotationOf,
+  celList,
+  celText,
+  keepsKeys,
+  markOf,
+  oldAnnotationOf,
+  sameStatus,
+  user,
+} from '#operator/objects/cel.ts';
 import { buildPolicy, matchUpdates, matchWrites } from '#operator/objects/policy.ts';
 
 const CLAIMS = ['persistentvolumeclaims', 'persistentvolumeclaims/status'] as const;
@@ -61,8 +70,22 @@ function guardAnnotation(name: string, annotation: string, writers: readonly str
   });
 }
 
+/** The claims that the status of a VM names are protected, so no other user may write them. */
+const statusClaims = buildPolicy('selfsame-status-claims', {
+  resourceRules: [{ ...matchUpdates(KUBEVIRT_GROUP, 'virtualmachines/status'), apiVersions: ['*'] }],
+  matchConditions: [{ name: 'is-not-exempt', expression: `!(${user} in ${celList(STATUS_CLAIM_WRITERS)})` }],
+  validations: [
+    {
+      expression: `${sameStatus('stateClaim')} && ${sameStatus('protectedClaims')}`,
+      message: 'status.stateClaim and status.protectedClaims of a VirtualMachine are written by Selfsame only',
+      reason: 'Forbidden',
+    },
+  ],
+});
+
 export const protectedClaimPolicies: readonly DesiredObject[] = [
   ...guarded,
+  ...statusClaims,
   ...guardAnnotation('selfsame-replaced-claims', REPLACED_BY_ANNOTATION, CLAIM_REPLACERS),
   ...guardAnnotation('selfsame-restored-claims', RESTORED_BY_ANNOTATION, [accountOf('restore-controller')]),
 ];
