@@ -147,6 +147,49 @@ test('case 2: a migration does not delete a disk of a protected VM that is marke
   });
 });
 
+test('case 2: a detached disk of a protected VM does not become the state of another VM, or of its own', async (t) => {
+  const plane = await startVmPlane(t);
+  const eve = await grant(plane, 'eve', claimRights);
+  for (const name of ['root', 'gold']) await plane.apply(aClaim(name));
+  const unprotected = { ...protectedVm('db', 'root'), metadata: { name: 'db' } };
+  unprotected.spec.runStrategy = 'Halted';
+  const { domain, volumes } = unprotected.spec.template.spec;
+  const withGold = {
+    domain: { devices: { ...domain.devices, disks: [...domain.devices.disks, { name: 'gold', disk: {} }] } },
+    volumes: [...volumes, { name: 'gold', persistentVolumeClaim: { claimName: 'gold' } }],
+  };
+  await plane.apply(unprotected);
+  const patchVm = (body: Loose) =>
+    plane.server.api.ok('PATCH', '/apis/kubevirt.io/v1/namespaces/default/virtualmachines/db', { body });
+  await patchVm({ spec: { template: { spec: withGold } } });
+  await plane.settle();
+  // Marks from before the protection.
+  const marks = { labels: { [STATE_LABEL]: 'x' } };
+  const marked = await plane.call('PATCH', `${CLAIM_URL}/gold`, { body: { metadata: marks }, user: eve });
+  assert.equal(renderResponse(marked), '200');
+  await patchVm(labelPatch('true'));
+  await plane.settle();
+  await patchVm({ spec: { template: { spec: { domain: { devices: { disks: domain.devices.disks } }, volumes } } } });
+  await plane.settle();
+  const gold = (await plane.get('VirtualMachine', 'db')).status.protectedClaims.find(
+    ({ name }: Loose) => name === 'gold',
+  );
+  assert.equal(gold.detached, true);
+
+  await plane.apply(aVm('x', { runStrategy: 'Always' }, { domain: { devices: { tpm: { persistent: true } } } }));
+  await plane.advance(20_000);
+  const { status } = await plane.get('VirtualMachine', 'x');
+  assert.equal(status.stateClaim, undefined);
+  assert.deepEqual(plane.guests('x'), []);
+  const failure = status.conditions.find(({ type }: Loose) => type === 'Failure');
+  assert.match(failure.message, /"gold" is marked as its persistent state, but is a disk of VirtualMachine "db"/);
+  const claim = { claimName: 'gold', claimUID: gold.uid } as Loose;
+  assert.match(await plane.runVerb('adoptstate', 'x', claim), /^409 .*is a disk of VirtualMachine "db"/);
+  assert.equal(await plane.runVerb('releasestate', 'x', claim), '200');
+  await plane.advance(20_000);
+  assert.equal(plane.guests('x').length, 1, 'the VM starts with its own state');
+});
+
 test('case 3: an annotation on the state claim of a restore does not make it delete a disk', async (t) => {
   const plane = await startVmPlane(t);
   const eve = await grant(plane, 'eve', claimRights);
@@ -174,9 +217,14 @@ test('case 3: an annotation on the state claim of a restore does not make it del
   const forged = await waitFor(plane, isOwnedBy('VirtualMachineRestore'));
   const early = await plane.call('PATCH', `${CLAIM_URL}/${forged.metadata.name}`, { body, user: eve });
   await waitFor(plane, isOwnedBy('VirtualMachine'));
+  await waitFor(plane, async () => {
+    const { metadata } = await plane.get('PersistentVolumeClaim', forged.metadata.name);
+    return metadata.annotations['selfsame.io/protected-vms'];
+  });
   const late = await plane.call('PATCH', `${CLAIM_URL}/${forged.metadata.name}`, { body, user: eve });
   await plane.advance(30_000);
-  for (const answer of [early, late]) assert.match(renderResponse(answer), /^200$|^403/);
+  assert.equal(renderResponse(early), '200', 'a claim of the restore is not a claim of the VM yet');
+  assert.match(renderResponse(late), MARKS_REFUSED);
   assert.equal((await plane.get('VirtualMachineRestore', 'second')).status.complete, true);
   const kept = await plane.find('PersistentVolumeClaim', 'root');
   assert.equal(kept?.metadata.uid, disk.metadata.uid, 'the disk is kept');

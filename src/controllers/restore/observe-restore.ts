@@ -1,6 +1,7 @@
 /** Observes the world of a restore: from caches, except for the target and its instance, which are read live. */
 import { firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
 import { legacyUuid } from '#api/identity/legacy-uuid.ts';
+import { findClaimVm } from '#api/storage/claim-vms.ts';
 import { findStateClaim, replacedBy, stateOwnerOf } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
@@ -18,11 +19,9 @@ import {
 import { keyOf, objectKey } from '#client/object-key.ts';
 import {
   claimKeysOfInstance,
-  claimKeysOfVm,
   claimKeysOfVolume,
-  statusClaimKeysOfVm,
-  VMS_BY_CLAIM,
-  VMS_BY_STATUS_CLAIM,
+  indexVmsByClaim,
+  listVmsOfClaim,
 } from '#controllers/shared/indexes/claim-keys.ts';
 import {
   CLAIMS_BY_STATE,
@@ -62,8 +61,7 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
   const volumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(STORAGE_CLASSES);
   const volumeSnapshots = informer(VOLUME_SNAPSHOTS);
-  vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
-  vms.addIndex(VMS_BY_STATUS_CLAIM, statusClaimKeysOfVm);
+  indexVmsByClaim(vms);
   vmis.addIndex(INSTANCES_BY_CLAIM, claimKeysOfInstance);
   vms.addIndex(VMS_BY_EFFECTIVE_UUID, effectiveUuidsOf);
   volumes.addIndex(VOLUMES_BY_CLAIM, claimKeysOfVolume);
@@ -103,9 +101,7 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
     const others = (type: ResourceType, users: readonly Stored[]) =>
       users.flatMap(({ metadata: { name } }) => (name === target ? [] : [`${type.kind} ${name}`])).sort();
     return [
-      ...others(VIRTUAL_MACHINES, [
-        ...new Set([...vms.byIndex(VMS_BY_CLAIM, claimKey), ...vms.byIndex(VMS_BY_STATUS_CLAIM, claimKey)]),
-      ]),
+      ...others(VIRTUAL_MACHINES, listVmsOfClaim(vms, claimKey)),
       ...others(VIRTUAL_MACHINE_INSTANCES, vmis.byIndex(INSTANCES_BY_CLAIM, claimKey)),
     ];
   }
@@ -116,11 +112,8 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
     const { namespace } = restore.metadata;
     const own = claims.get(keyOf({ namespace, name: stateClaimNameFor(restore) }));
     const isHandedOver = own !== undefined && controllerUid(own) === vm.metadata.uid;
-    const diskUserOf = (name: string) => {
-      const key = keyOf({ namespace, name });
-      const states = vms.byIndex(VMS_BY_STATUS_CLAIM, key).filter(({ metadata }) => metadata.uid !== vm.metadata.uid);
-      return [...vms.byIndex(VMS_BY_CLAIM, key), ...states][0]?.metadata.name;
-    };
+    const diskUserOf = (name: string) =>
+      findClaimVm(listVmsOfClaim(vms, keyOf({ namespace, name })), name, vm.metadata)?.metadata.name;
     const candidates = claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata));
     return {
       currentState: findStateClaim(candidates, { ...stateOwnerOf(vm), diskUserOf }),

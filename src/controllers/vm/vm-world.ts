@@ -55,7 +55,7 @@ export interface VmWorld {
   readonly stateClaims?: readonly Stored<PersistentVolumeClaim>[];
   /** Returns the uid of the claim with this name, or undefined if there is none. */
   claimUidOf?(claimName: string): string | undefined;
-  /** Returns the name of a VM that has the claim as a disk. */
+  /** Returns the name of a VM because of which the claim cannot be the state of this VM (findStateBlocker). */
   diskUserOf?(claimName: string): string | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
