@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ALL_VERBS, CLAIM_URL, claimRights, grant, protectedVm } from '#test/bypass/limited-users.ts';
+import { ALL_VERBS, CLAIM_URL, claimRights, grant, grantEverywhere, protectedVm } from '#test/bypass/limited-users.ts';
 import { renderResponse } from '#test/support/protection.ts';
 import { aRestore, aSnapshot, contentOf, diskText, writeDisk } from '#test/support/snapshots.ts';
 import type { CallOptions, Loose } from '#test/support/test-api.ts';
@@ -239,6 +239,30 @@ describe('rights on everything in the snapshot group, including statuses', () =>
     assert.deepEqual([after.metadata.uid, after.metadata.deletionTimestamp], [before.metadata.uid, undefined]);
     await assertDisk(plane);
   });
+});
+
+test('rights on VolumeSnapshotContents: the data of a snapshot is removed only with its VolumeSnapshot', async (t) => {
+  const { plane } = await startScene(t, []);
+  const rules = [{ apiGroups: ['snapshot.storage.k8s.io'], resources: ['*'], verbs: ['*'] }];
+  const mallory = await grantEverywhere(plane, 'mallory', rules);
+  const copy = await volumeSnapshotOf(plane, 'one');
+  const name = (await plane.get('VolumeSnapshot', copy)).status.boundVolumeSnapshotContentName;
+  const url = `/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents/${name}`;
+  assert.match(
+    await call(plane, 'DELETE', url, { user: mallory }),
+    new RegExp(`^403 .*it has the data of VolumeSnapshot default/${copy}; delete that one`),
+  );
+  const writes: [string, Loose][] = [
+    [url, { metadata: { annotations: { 'selfsame.io/snapshot-node': 'elsewhere' } } }],
+    [`${url}/status`, { status: { snapshotHandle: 'shared/other' } }],
+  ];
+  for (const [path, body] of writes)
+    assert.match(await call(plane, 'PATCH', path, { body, user: mallory }), /^403 .*written by Selfsame only/);
+  const harmless = { metadata: { labels: { team: 'a' } } };
+  assert.equal(await call(plane, 'PATCH', url, { body: harmless, user: mallory }), '200');
+  assert.equal(await call(plane, 'DELETE', `${VOLUME_SNAPSHOTS}/${copy}`, { user: mallory }), '200');
+  await plane.advance(10_000);
+  assert.equal(await plane.find('VolumeSnapshotContent', name), undefined);
 });
 
 test('rights on VolumeSnapshots: a restore does not use another VolumeSnapshot with the name of the one it needs', async (t) => {

@@ -147,7 +147,7 @@ test('case 2: a migration does not delete a disk of a protected VM that is marke
   });
 });
 
-test('case 2: a detached disk of a protected VM does not become the state of another VM, or of its own', async (t) => {
+test('case 2: a detached disk of a protected VM does not become the state of another VM', async (t) => {
   const plane = await startVmPlane(t);
   const eve = await grant(plane, 'eve', claimRights);
   for (const name of ['root', 'gold']) await plane.apply(aClaim(name));

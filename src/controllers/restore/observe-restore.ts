@@ -143,7 +143,9 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
     const snapshot = snapshots.get(keyOf({ namespace, name: restore.spec.virtualMachineSnapshotName }));
     const contentName = snapshot?.status?.virtualMachineSnapshotContentName;
     const named = contentName ? contents.get(keyOf({ namespace, name: contentName })) : undefined;
-    const content = named?.spec.virtualMachineSnapshotName === snapshot?.metadata.name ? named : undefined;
+    // A content of another snapshot is not used.
+    const isOwn = (named?.spec.virtualMachineSnapshotName ?? snapshot?.metadata.name) === snapshot?.metadata.name;
+    const content = isOwn ? named : undefined;
     const finished = isRestoreFinished(restore);
     // The VM is read first: the VM controller creates no instance of a VM that it holds for this restore.
     const vm = finished ? undefined : await readLive(VIRTUAL_MACHINES, target, options);
