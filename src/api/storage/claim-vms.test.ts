@@ -35,7 +35,7 @@ const STATE = { stateClaim: GOLD };
 
 interface Case {
   readonly vm: Stored<VirtualMachine>;
-  /** Whether the VM uses the claim, and whether the claim cannot be the state of the VM `db` because of that. */
+  /** [the VM uses the claim, the claim cannot be the state of the VM `db` because of that] */
   readonly want: readonly [boolean, boolean];
 }
 

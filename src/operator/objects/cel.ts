@@ -26,11 +26,11 @@ export const markOf = (object: string) => annotationOf(object, PROTECTED_VMS_ANN
 type MapField = 'labels' | 'annotations';
 
 /** CEL: labels or annotations of the object, or an empty map. */
-export const mapOf = (object: string, field: MapField) =>
+export const metadataMapOf = (object: string, field: MapField) =>
   `(has(${object}.metadata.${field}) ? ${object}.metadata.${field} : {})`;
 
 /** CEL: labels or annotations before the request, or an empty map. */
-export const oldMapOf = (field: MapField) => `(request.operation == 'CREATE' ? {} : ${mapOf('oldObject', field)})`;
+const oldMapOf = (field: MapField) => `(request.operation == 'CREATE' ? {} : ${metadataMapOf('oldObject', field)})`;
 
 /** CEL: finalizers of the object, or an empty list. */
 export const finalizersOf = (object: string) =>
@@ -42,7 +42,7 @@ const keeps = (isGuarded: string, from: string, to: string) =>
 
 /** CEL: the request changes no label or annotation whose key `k` fulfils `isGuarded`. */
 export const keepsKeys = (field: MapField, isGuarded: string) => {
-  const [is, was] = [mapOf('object', field), oldMapOf(field)];
+  const [is, was] = [metadataMapOf('object', field), oldMapOf(field)];
   return `${keeps(isGuarded, is, was)} && ${keeps(isGuarded, was, is)}`;
 };
 

@@ -10,7 +10,7 @@ import { accountOf, NAMESPACE_DELETERS } from '#api/own-accounts.ts';
 import { NEEDED_BY_RESTORE_PREFIX, ONLY_COPY_ANNOTATION } from '#api/virtual-machine-restore/needed-snapshots.ts';
 import { VOLUME_SNAPSHOT_GROUP } from '#kube/volume-snapshot-kinds.ts';
 import type { DesiredObject } from '#operator/desired.ts';
-import { annotationOf, celList, celText, finalizersOf, keepsKeys, mapOf, user } from '#operator/objects/cel.ts';
+import { annotationOf, celList, celText, finalizersOf, keepsKeys, metadataMapOf, user } from '#operator/objects/cel.ts';
 import { buildPolicy, matchDeletes, matchUpdates, matchWrites } from '#operator/objects/policy.ts';
 
 const writesOf = (resource: string) => ({ ...matchWrites(SNAPSHOT_GROUP, resource), apiVersions: ['*'] });
@@ -24,7 +24,7 @@ const VOLUME_SNAPSHOTS = ['volumesnapshots', 'volumesnapshots/status'] as const;
 const isNeed = `k.startsWith(${celText(NEEDED_BY_RESTORE_PREFIX)})`;
 /** CEL: the annotation with the key `k` holds the snapshot. */
 const isHold = `${isNeed} || k == ${celText(ONLY_COPY_ANNOTATION)}`;
-const annotations = mapOf('oldObject', 'annotations');
+const annotations = metadataMapOf('oldObject', 'annotations');
 
 const RESTORE_KIND = 'VirtualMachineRestore';
 const STATUSES = ['virtualmachinesnapshots', 'virtualmachinesnapshotcontents', 'virtualmachinerestores'].map(

@@ -16,7 +16,7 @@ export function claimKeysOfVm({ metadata: { namespace }, spec }: Stored<VirtualM
 }
 
 /** The name of an index of VMs by statusClaimKeysOfVm. */
-export const VMS_BY_STATUS_CLAIM = 'status-claim';
+const VMS_BY_STATUS_CLAIM = 'status-claim';
 
 /** Returns the keys of the claims that the status names. */
 export function statusClaimKeysOfVm({ metadata: { namespace }, status }: Stored<VirtualMachine>): string[] {
