@@ -40,6 +40,15 @@ export const RECORD_DELETERS: readonly string[] = [
  */
 export const CLAIM_REPLACERS: readonly string[] = [accountOf('restore-controller'), accountOf('migration-controller')];
 
+/** Users, besides nodes, that may change the annotations of volumes that protected VMs need. */
+export const VOLUME_KEEPERS: readonly string[] = [
+  ...['migration-controller', 'storage-controller'].map(accountOf),
+  PROTECTION_ACCOUNT,
+];
+
+/** Users that may change the claims that the status of a VM names. */
+export const STATUS_CLAIM_WRITERS: readonly string[] = ['vm-controller', 'selfsame-subresources'].map(accountOf);
+
 /**
  * Users that may change the owner and the state marks of claims that protected VMs need. The garbage collector removes
  * owner references of orphans.

@@ -8,29 +8,36 @@ import { aVm, type VmPlane } from '#test/support/vm-plane.ts';
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 export const CLAIM_URL = '/api/v1/namespaces/default/persistentvolumeclaims';
 
-const ALL_VERBS = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
+export const ALL_VERBS = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
 export const claimRights: readonly Loose[] = [
   { apiGroups: [''], resources: ['persistentvolumeclaims'], verbs: ALL_VERBS },
 ];
 
+type User = NonNullable<CallOptions['user']>;
+
 /** Gives the user these rights in the namespace `default`, and none elsewhere. */
-export async function grant(
-  plane: VmPlane,
-  name: string,
-  rules: readonly Loose[],
-): Promise<NonNullable<CallOptions['user']>> {
-  const { api } = plane.server;
-  const at = `${RBAC}/namespaces/default`;
-  const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: { name }, rules };
-  await api.ok('POST', `${at}/roles`, { body: role });
+export function grant(plane: VmPlane, name: string, rules: readonly Loose[]): Promise<User> {
+  return grantAt(plane, `${RBAC}/namespaces/default`, { name, rules, kind: 'Role' });
+}
+
+/** Gives the user these rights in all namespaces, and on objects without one. */
+export function grantEverywhere(plane: VmPlane, name: string, rules: readonly Loose[]): Promise<User> {
+  return grantAt(plane, RBAC, { name, rules, kind: 'ClusterRole' });
+}
+
+async function grantAt({ server }: VmPlane, at: string, { name, rules, kind }: Loose): Promise<User> {
+  const apiGroup = 'rbac.authorization.k8s.io';
+  const apiVersion = `${apiGroup}/v1`;
+  const plural = `${kind.toLowerCase()}s`;
+  await server.api.ok('POST', `${at}/${plural}`, { body: { apiVersion, kind, metadata: { name }, rules } });
   const binding = {
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'RoleBinding',
+    apiVersion,
+    kind: `${kind}Binding`,
     metadata: { name },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
-    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name }],
+    roleRef: { apiGroup, kind, name },
+    subjects: [{ apiGroup, kind: 'User', name }],
   };
-  await api.ok('POST', `${at}/rolebindings`, { body: binding });
+  await server.api.ok('POST', `${at}/${plural.slice(0, -1)}bindings`, { body: binding });
   return { name, groups: ['system:authenticated'] };
 }
 

@@ -5,7 +5,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { STATE_LABEL, stateAnnotationOf, SUPERSEDES_ANNOTATION } from '#api/storage/persistent-state.ts';
-import { CLAIM_URL, claimRights, grant, protectedVm, stateOf, waitFor } from '#test/bypass/limited-users.ts';
+import {
+  CLAIM_URL,
+  claimRights,
+  grant,
+  grantEverywhere,
+  protectedVm,
+  stateOf,
+  waitFor,
+} from '#test/bypass/limited-users.ts';
 import { labelPatch, locateDisk, renderResponse } from '#test/support/protection.ts';
 import { aMigration } from '#test/support/migrating-vm.ts';
 import { aRestore, aSnapshot, contentOf, diskText, writeDisk } from '#test/support/snapshots.ts';
@@ -139,6 +147,49 @@ test('case 2: a migration does not delete a disk of a protected VM that is marke
   });
 });
 
+test('case 2: a detached disk of a protected VM does not become the state of another VM', async (t) => {
+  const plane = await startVmPlane(t);
+  const eve = await grant(plane, 'eve', claimRights);
+  for (const name of ['root', 'gold']) await plane.apply(aClaim(name));
+  const unprotected = { ...protectedVm('db', 'root'), metadata: { name: 'db' } };
+  unprotected.spec.runStrategy = 'Halted';
+  const { domain, volumes } = unprotected.spec.template.spec;
+  const withGold = {
+    domain: { devices: { ...domain.devices, disks: [...domain.devices.disks, { name: 'gold', disk: {} }] } },
+    volumes: [...volumes, { name: 'gold', persistentVolumeClaim: { claimName: 'gold' } }],
+  };
+  await plane.apply(unprotected);
+  const patchVm = (body: Loose) =>
+    plane.server.api.ok('PATCH', '/apis/kubevirt.io/v1/namespaces/default/virtualmachines/db', { body });
+  await patchVm({ spec: { template: { spec: withGold } } });
+  await plane.settle();
+  // Marks from before the protection.
+  const marks = { labels: { [STATE_LABEL]: 'x' } };
+  const marked = await plane.call('PATCH', `${CLAIM_URL}/gold`, { body: { metadata: marks }, user: eve });
+  assert.equal(renderResponse(marked), '200');
+  await patchVm(labelPatch('true'));
+  await plane.settle();
+  await patchVm({ spec: { template: { spec: { domain: { devices: { disks: domain.devices.disks } }, volumes } } } });
+  await plane.settle();
+  const gold = (await plane.get('VirtualMachine', 'db')).status.protectedClaims.find(
+    ({ name }: Loose) => name === 'gold',
+  );
+  assert.equal(gold.detached, true);
+
+  await plane.apply(aVm('x', { runStrategy: 'Always' }, { domain: { devices: { tpm: { persistent: true } } } }));
+  await plane.advance(20_000);
+  const { status } = await plane.get('VirtualMachine', 'x');
+  assert.equal(status.stateClaim, undefined);
+  assert.deepEqual(plane.guests('x'), []);
+  const failure = status.conditions.find(({ type }: Loose) => type === 'Failure');
+  assert.match(failure.message, /"gold" is marked as its persistent state, but is a disk of VirtualMachine "db"/);
+  const claim = { claimName: 'gold', claimUID: gold.uid } as Loose;
+  assert.match(await plane.runVerb('adoptstate', 'x', claim), /^409 .*is a disk of VirtualMachine "db"/);
+  assert.equal(await plane.runVerb('releasestate', 'x', claim), '200');
+  await plane.advance(20_000);
+  assert.equal(plane.guests('x').length, 1, 'the VM starts with its own state');
+});
+
 test('case 3: an annotation on the state claim of a restore does not make it delete a disk', async (t) => {
   const plane = await startVmPlane(t);
   const eve = await grant(plane, 'eve', claimRights);
@@ -166,9 +217,14 @@ test('case 3: an annotation on the state claim of a restore does not make it del
   const forged = await waitFor(plane, isOwnedBy('VirtualMachineRestore'));
   const early = await plane.call('PATCH', `${CLAIM_URL}/${forged.metadata.name}`, { body, user: eve });
   await waitFor(plane, isOwnedBy('VirtualMachine'));
+  await waitFor(plane, async () => {
+    const { metadata } = await plane.get('PersistentVolumeClaim', forged.metadata.name);
+    return metadata.annotations['selfsame.io/protected-vms'];
+  });
   const late = await plane.call('PATCH', `${CLAIM_URL}/${forged.metadata.name}`, { body, user: eve });
   await plane.advance(30_000);
-  for (const answer of [early, late]) assert.match(renderResponse(answer), /^200$|^403/);
+  assert.equal(renderResponse(early), '200', 'a claim of the restore is not a claim of the VM yet');
+  assert.match(renderResponse(late), MARKS_REFUSED);
   assert.equal((await plane.get('VirtualMachineRestore', 'second')).status.complete, true);
   const kept = await plane.find('PersistentVolumeClaim', 'root');
   assert.equal(kept?.metadata.uid, disk.metadata.uid, 'the disk is kept');
@@ -271,7 +327,7 @@ test('case 4: a restore in place keeps its snapshot until the new disk has the d
     const { metadata } = await plane.server.api.ok('GET', url);
     const hold = Object.keys(metadata.annotations).find((key) => key.startsWith('needed-by-restore.selfsame.io/'));
     const unheld = { body: { metadata: { annotations: { [hold!]: null } } }, user: eve };
-    assert.match(renderResponse(await plane.call('PATCH', url, unheld)), /^403 .*is written by Selfsame only$/);
+    assert.match(renderResponse(await plane.call('PATCH', url, unheld)), /^403 .*are written by Selfsame only$/);
     assert.match(renderResponse(await plane.call('DELETE', url, { user: eve })), refusal);
     await plane.server.api.ok('PATCH', `${CLAIM_URL}/root`, {
       body: { metadata: { finalizers: held.metadata.finalizers.filter((one: string) => !one.startsWith('example')) } },
@@ -418,6 +474,79 @@ test('case 6: a disk that is detached from a protected VM stays protected', asyn
     assert.equal((await plane.get('VirtualMachine', 'db')).status.protectedClaims, undefined);
     assert.equal(renderResponse(await plane.call('DELETE', `${CLAIM_URL}/more`, { user: eve })), '200');
   });
+});
+
+test('rights on volumes do not make a node remove the data of a protected VM', async (t) => {
+  const plane = await startVmPlane(t);
+  const rules = [{ apiGroups: [''], resources: ['persistentvolumes', 'persistentvolumes/status'], verbs: ['*'] }];
+  const eve = await grantEverywhere(plane, 'eve', rules);
+  await plane.apply(aClaim('root'));
+  await plane.apply(protectedVm('db', 'root'));
+  await writeDisk(plane, 'db', 'precious');
+  await plane.runVerb('stop', 'db');
+  const { volumeName } = (await plane.get('PersistentVolumeClaim', 'root')).spec;
+  const url = `/api/v1/persistentvolumes/${volumeName}`;
+  const volume = await plane.server.api.ok('GET', url);
+  const home = volume.metadata.annotations['selfsame.io/volume-node'];
+  const annotated = (annotations: Loose) => ({ metadata: { annotations } });
+
+  const writes: Record<string, Loose> = {
+    'another node for the data, and a leftover on its own': annotated({
+      'selfsame.io/volume-node': 'elsewhere',
+      'selfsame.io/leftover-node': home,
+    }),
+    'a leftover': annotated({ 'selfsame.io/leftover-node': home }),
+    'another node for the data': annotated({ 'selfsame.io/volume-node': 'elsewhere' }),
+    'no node for the data': annotated({ 'selfsame.io/volume-node': null }),
+    'an incoming copy': annotated({ 'selfsame.io/incoming-node': home, 'selfsame.io/incoming-migration': 'x' }),
+    'another node that copies': annotated({ 'selfsame.io/volume-copy-node': home }),
+    'another reclaim policy of its own': annotated({ 'selfsame.io/reclaim-policy': 'Delete' }),
+    'another provisioner': annotated({ 'pv.kubernetes.io/provisioned-by': 'example.org/other' }),
+  };
+  for (const [what, body] of Object.entries(writes)) {
+    await t.test(`a write of ${what} is refused`, async () => {
+      for (const path of [url, `${url}/status`]) {
+        const answer = await plane.call('PATCH', path, { body, user: eve });
+        assert.match(renderResponse(answer), /^403 .*holds a disk of the protected VirtualMachine default\/db/);
+      }
+    });
+  }
+  await t.test('another location of the data is refused, as for every volume', async () => {
+    const csi = { volumeHandle: 'other', volumeAttributes: { node: 'elsewhere' } };
+    const answer = await plane.call('PATCH', url, { body: { spec: { csi } }, user: eve });
+    assert.match(renderResponse(answer), /^422 .*is immutable after creation/);
+  });
+  await t.test('labels and other annotations can be changed', async () => {
+    const body = { metadata: { labels: { team: 'a' }, annotations: { note: 'b' } } };
+    assert.equal(renderResponse(await plane.call('PATCH', url, { body, user: eve })), '200');
+  });
+  await t.test('the guest can still be moved to another node', async () => {
+    await plane.runVerb('start', 'db');
+    await plane.advance(10_000);
+    assert.equal(await diskText(plane, 'db'), 'precious');
+    await plane.apply(aMigration('move', 'db'));
+    await plane.advance(60_000);
+    assert.equal((await plane.get('VirtualMachineInstanceMigration', 'move')).status.phase, 'Succeeded');
+    const { metadata } = await plane.server.api.ok('GET', url);
+    assert.notEqual(metadata.annotations['selfsame.io/volume-node'], home);
+    assert.equal(metadata.annotations['selfsame.io/leftover-node'], undefined, 'the old copy is removed');
+    assert.equal(await diskText(plane, 'db'), 'precious');
+  });
+});
+
+test('rights on the status of VMs do not release a disk of a protected VM', async (t) => {
+  const plane = await startVmPlane(t, { nodes: 1 });
+  const rules = [{ apiGroups: ['kubevirt.io'], resources: ['virtualmachines/status'], verbs: ['*'] }];
+  const eve = await grant(plane, 'eve', [...claimRights, ...rules]);
+  await plane.apply(aClaim('root'));
+  await plane.apply(protectedVm('db', 'root'));
+  const url = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines/db/status';
+  for (const status of [{ stateClaim: null }, { stateClaim: { uid: 'x' } }, { protectedClaims: null }]) {
+    const answer = await plane.call('PATCH', url, { body: { status }, user: eve });
+    assert.match(renderResponse(answer), /^403 .*are written by Selfsame only/);
+  }
+  const body = { status: { machineTypeRestartRequired: null } };
+  assert.equal(renderResponse(await plane.call('PATCH', url, { body, user: eve })), '200');
 });
 
 test('while none of our components runs, the API server keeps the claims of a protected VM', async (t) => {

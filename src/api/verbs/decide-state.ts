@@ -6,6 +6,7 @@
  * Adopting takes the claim from its owner, but never from a VM, an instance or a pod that uses it. Releasing removes
  * the marks of this VM and nothing else.
  */
+import { findStateBlocker } from '#api/storage/claim-vms.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import { MIGRATION_NAME_LABEL } from '#api/names.ts';
 import {
@@ -79,7 +80,7 @@ function findClaimRequest(world: VerbWorld): ClaimRequest | RefusedDecision {
   if (claim.metadata.uid !== named.uid) {
     return refuse(world, `PersistentVolumeClaim "${named.name}" has the uid ${claim.metadata.uid}, not ${named.uid}`);
   }
-  const diskUserOf = (disk: string) => findDiskVm(disk, state)?.metadata.name;
+  const diskUserOf = (disk: string) => findStateBlocker(state.vms, disk, vm.metadata)?.metadata.name;
   return { vm, owner: { ...stateOwnerOf(vm), diskUserOf }, claim, state, vmi };
 }
 
@@ -140,15 +141,12 @@ function findStateUser({ vm, claim, state }: ClaimRequest): string | undefined {
   return user && `it holds the persistent state of ${user.kind} "${user.metadata.name}"`;
 }
 
-function findDiskUser({ claim, state }: ClaimRequest): string | undefined {
+function findDiskUser({ vm, claim, state }: ClaimRequest): string | undefined {
   const { name } = claim.metadata;
   const user =
-    findDiskVm(name, state) ?? state.vmis.find((vmi) => !isFinal(vmi) && claimNamesOf(vmi.spec).includes(name));
+    findStateBlocker(state.vms, name, vm.metadata) ??
+    state.vmis.find((vmi) => !isFinal(vmi) && claimNamesOf(vmi.spec).includes(name));
   return user && `it is a disk of ${user.kind} "${user.metadata.name}"`;
-}
-
-function findDiskVm(claimName: string, { vms }: StateWorld): Vm | undefined {
-  return vms.find(({ spec }) => claimNamesOf(spec.template.spec ?? {}).includes(claimName));
 }
 
 /** Describes a pod that mounts the claim. The launcher pod of this VM does not count: it may use the claim already. */

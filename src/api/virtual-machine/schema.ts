@@ -53,16 +53,19 @@ const stateChangeRequest = obj(
   { required: ['action'] },
 );
 
-/**
- * Written by controllers/vm, with two exceptions: subresources/ appends to stateChangeRequests, and the transition Job
- * sets machineTypeRestartRequired with its instance, which controllers/vm clears.
- */
+/** A disk of a protected VM. */
 const protectedClaim = obj({
   name: str(),
   uid: str(),
+  volumeName: str({ description: 'The volume of the template that has, or had, the claim.' }),
   detached: bool({ description: 'True if the template does not name the claim any more.' }),
 });
 
+/**
+ * Written by controllers/vm, with three exceptions: subresources/ appends to stateChangeRequests and removes entries of
+ * protectedClaims (releasedisk), and the transition Job sets machineTypeRestartRequired with its instance, which
+ * controllers/vm clears.
+ */
 export const vmStatus = obj({
   created: bool({ description: 'True if an instance exists.' }),
   ready: bool({ description: 'True if the instance is ready.' }),

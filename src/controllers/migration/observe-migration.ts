@@ -1,5 +1,6 @@
 /** Observes the world of a migration: from caches, except for the instance if a stale cache could cause harm. */
 import { claimNamesOf } from '#api/storage/claim-names.ts';
+import { findClaimVm } from '#api/storage/claim-vms.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, MIGRATION_UID_LABEL, SYSTEM_NAMESPACE } from '#api/names.ts';
@@ -8,13 +9,7 @@ import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instan
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import {
-  claimKeysOfInstance,
-  claimKeysOfVm,
-  statusClaimKeysOfVm,
-  VMS_BY_CLAIM,
-  VMS_BY_STATUS_CLAIM,
-} from '#controllers/shared/indexes/claim-keys.ts';
+import { claimKeysOfInstance, indexVmsByClaim, listVmsOfClaim } from '#controllers/shared/indexes/claim-keys.ts';
 import { INCOMING_BY_MIGRATION, incomingMigrationsOf } from '#controllers/migration/moving-volumes.ts';
 import {
   hasBegun,
@@ -105,8 +100,7 @@ export function createMigrationObserver({ client, informer, clock }: ControllerP
   migrations.addIndex(PENDING, (migration) => (migrationPhaseOf(migration) === 'Pending' ? [PENDING] : []));
   migrations.addIndex(MIGRATIONS_BY_UID, ({ metadata }) => [metadata.uid]);
   vmis.addIndex(INSTANCES_BY_CLAIM, claimKeysOfInstance);
-  vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
-  vms.addIndex(VMS_BY_STATUS_CLAIM, statusClaimKeysOfVm);
+  indexVmsByClaim(vms);
   volumes.addIndex(INCOMING_BY_MIGRATION, incomingMigrationsOf);
   const readLive = createLiveReader(client);
 
@@ -174,12 +168,9 @@ export function createMigrationObserver({ client, informer, clock }: ControllerP
         vmis
           .byIndex(INSTANCES_BY_CLAIM, keyOf({ namespace, name }))
           .find((other) => objectKey(other) !== instanceKey && !isFinalVmiPhase(other.status?.phase))?.metadata.name,
-      otherVmOf: (name) => {
-        const claimKey = keyOf({ namespace, name });
-        const disks = vms.byIndex(VMS_BY_CLAIM, claimKey);
-        const states = vms.byIndex(VMS_BY_STATUS_CLAIM, claimKey).filter((vm) => objectKey(vm) !== instanceKey);
-        return [...disks, ...states][0]?.metadata.name;
-      },
+      otherVmOf: (name) =>
+        findClaimVm(listVmsOfClaim(vms, keyOf({ namespace, name })), name, vms.get(instanceKey)?.metadata ?? {})
+          ?.metadata.name,
       incoming: volumes.byIndex(INCOMING_BY_MIGRATION, uid),
       others: migrations.byIndex(UNFINISHED_BY_INSTANCE, instanceKey).filter(({ metadata }) => metadata.uid !== uid),
       finished: isFinished ? migrations.byIndex(FINISHED_BY_INSTANCE, instanceKey) : [],

@@ -1,7 +1,7 @@
 /** Builds the claims into which the disks of a snapshot are restored, and their names. Pure. */
 import { createHash } from 'node:crypto';
 import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
-import { LAST_RESTORE_ANNOTATION, RESTORE_NAME_ANNOTATION } from '#api/names.ts';
+import { LAST_RESTORE_ANNOTATION, RESTORE_NAME_ANNOTATION, RESTORED_BY_ANNOTATION } from '#api/names.ts';
 import {
   type RestoreStatus,
   VIRTUAL_MACHINE_RESTORES,
@@ -24,7 +24,12 @@ const HASH_LENGTH = 8;
 /** Matches annotations in which the cluster describes the volume of the old claim. */
 const CLUSTER_ANNOTATION = /^(pv\.kubernetes\.io|volume(\.beta)?\.kubernetes\.io)\//;
 /** Matches annotations of which our own accounts decide: neither a snapshot nor a user may set them on a new claim. */
-const isReserved = (key: string) => key === PROTECTED_VMS_ANNOTATION || key === REPLACED_BY_ANNOTATION;
+const RESERVED: ReadonlySet<string> = new Set([
+  PROTECTED_VMS_ANNOTATION,
+  REPLACED_BY_ANNOTATION,
+  RESTORED_BY_ANNOTATION,
+]);
+const isReserved = (key: string) => RESERVED.has(key);
 const describesOldClaim = (key: string) => CLUSTER_ANNOTATION.test(key) || isReserved(key);
 
 /** Returns status.restores. Disks that are not in the snapshot are left unchanged, and state that is omitted. */
@@ -99,6 +104,7 @@ function buildFromBackup(restore: Restore, backup: VolumeBackup, view: RestoredV
         ...Object.fromEntries(Object.entries(override?.annotations ?? {}).filter(([key]) => !isReserved(key))),
         [RESTORE_NAME_ANNOTATION]: restore.metadata.name,
         [LAST_RESTORE_ANNOTATION]: restoreMark(restore),
+        [RESTORED_BY_ANNOTATION]: restore.metadata.uid,
       },
       ownerReferences: [restoreOwnerReference(restore, { controller: true })],
     },

@@ -5,7 +5,7 @@
  */
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
-import { VOLUME_COPY_FINALIZER } from '#api/names.ts';
+import { RESTORED_BY_ANNOTATION, VOLUME_COPY_FINALIZER } from '#api/names.ts';
 import { REPLACED_BY_ANNOTATION, replacedBy } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
@@ -47,7 +47,11 @@ export function nameClaims(world: RestoreWorld): Plan | undefined {
     persistentVolumeClaim: claimName,
     volumeSnapshotName: snapshotName,
   }));
-  return continueRestore(world, { reason: 'CreatingClaims', message: 'Creating new PVCs', newStatus: { restores } });
+  return continueRestore(world, {
+    reason: 'CreatingClaims',
+    message: 'Creating new PVCs',
+    newStatus: { restores, marksClaims: true },
+  });
 }
 
 /** Checks all claims before anything is done, so that a restore that fails stops no guest and deletes nothing. */
@@ -155,8 +159,7 @@ export function claimsOwnedEvents({ restore, volumes }: RestoreWorld): EventNote
 
 /**
  * Deletes the claims of a failed restore. A claim that has replaced a disk of the target stays with the target, which
- * has no other copy. A claim of a protected VM is also kept: the API server would allow this controller to delete it
- * (CLAIM_REPLACERS).
+ * has no other copy. A claim of a protected VM is also kept: the API server refuses to delete it.
  */
 export function removeClaims(world: RestoreWorld): Change[] {
   const { targetUID } = world.restore.status ?? {};
@@ -192,7 +195,8 @@ function ownClaims({ restore, volumes }: RestoreWorld): OwnClaim[] {
 
 function setOwners({ metadata }: OwnClaim['claim'], ownerReferences: readonly OwnerReference[], why: string): Change {
   const { name, namespace, uid, resourceVersion } = metadata;
-  const patch = { type: 'merge', body: { metadata: { resourceVersion, ownerReferences } } } as const;
+  const annotations = { [RESTORED_BY_ANNOTATION]: null };
+  const patch = { type: 'merge', body: { metadata: { resourceVersion, ownerReferences, annotations } } } as const;
   return { do: 'patch', type: PERSISTENT_VOLUME_CLAIMS, name: { name, namespace }, uid, patch, why };
 }
 
@@ -218,7 +222,7 @@ function checkClaim(world: RestoreWorld, { source }: ContentSpec, view: Restored
   if (owner === undefined)
     return belongsToTarget(world, view, claim) ? undefined : `${cannotReplace}: it does not belong to the VM`;
   const isOwnedByVm = owner.kind === VIRTUAL_MACHINES.kind && owner.name === name;
-  // A user has given it the owner and the mark of this restore, but it does not have the snapshot as its source.
+  // A user has given it the owner and the mark of this restore, which has not created it.
   if (owner.uid === restore.metadata.uid && isMarkedBy(claim, restore)) return undefined;
   return isOwnedByVm ? undefined : `${cannotReplace}: it belongs to ${owner.kind} ${owner.name}`;
 }

@@ -15,12 +15,15 @@ import {
   aVolume,
   aVolumeSnapshot,
   aWorld,
+  CREATED,
   CLAIM,
+  CLAIM_MARKS,
   MARK,
   RESTORES,
   type RestoreOverrides,
 } from '#controllers/restore/testing/restore-world.ts';
 import {
+  HELD_SNAPSHOT,
   HELD_STATUS,
   DELETED,
   IN_PLACE,
@@ -112,6 +115,52 @@ const steps: Record<string, Step> = {
       'Failure: VolumeSnapshot vs-root was taken at 2026-01-01T00:00:01Z, after the snapshot of the VM (2026-01-01T00:00:00Z): it is another one',
     ],
   ],
+  'InPlace: fails if another VolumeSnapshot of the same second has the name of the snapshot': [
+    {
+      ...inPlace(OLD_CLAIM),
+      content: {
+        ...aContent(),
+        status: {
+          readyToUse: true,
+          creationTime: CREATED,
+          volumeSnapshotStatus: [{ volumeSnapshotName: 'vs-root', volumeSnapshotUID: 'first' }],
+        },
+      },
+    },
+    ['Failure: VolumeSnapshot vs-root has the uid vs-uid, not first: it is another one'],
+  ],
+  'InPlace: replaces a claim with the source of the snapshot to which a user gave the mark of the restore': [
+    replacing(aClaim({ name: 'db-root', annotations: MARK })),
+    ['patch PersistentVolumeClaim'],
+  ],
+  'InPlace: recognizes the claim by its mark if an earlier version has begun the restore': [
+    {
+      ...inPlace(aClaim({ name: 'db-root', annotations: MARK })),
+      restore: startedRestore({ spec: IN_PLACE, status: { replacingClaims: true, marksClaims: undefined } }),
+    },
+    [`Waiting for new PVCs: db-root`],
+  ],
+  'InPlace: holds the snapshot as the only copy, also if it is already needed': [
+    {
+      ...inPlace(OLD_CLAIM),
+      volumes: [aView({ claimName: 'db-root', claim: OLD_CLAIM })],
+    },
+    ['patch VolumeSnapshot'],
+  ],
+  'InPlace: the snapshot is not the only copy once the new claim has its data': [
+    {
+      ...replacing(aClaim({ name: 'db-root' })),
+      volumes: [
+        aView({
+          claimName: 'db-root',
+          claim: aClaim({ name: 'db-root' }),
+          volume: aVolume(),
+          snapshot: HELD_SNAPSHOT,
+        }),
+      ],
+    },
+    ['patch VolumeSnapshot'],
+  ],
   'InPlace: waits for the deletion of the old claim': [
     replacing(aClaim({ ...OLD_CLAIM.metadata, ...DELETED })),
     ['Waiting for new PVCs: db-root'],
@@ -192,7 +241,7 @@ test('the claim has the size and source of the snapshot, and is owned by the res
     dataSource: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'vs-root' },
   });
   assert.deepEqual(metadata.labels, { disk: 'root' });
-  assert.deepEqual(metadata.annotations, { note: 'kept', 'restore.kubevirt.io/name': 'back', ...MARK });
+  assert.deepEqual(metadata.annotations, { note: 'kept', 'restore.kubevirt.io/name': 'back', ...CLAIM_MARKS });
   assert.deepEqual(
     metadata.ownerReferences?.map(({ uid, controller }) => [uid, controller]),
     [['restore-uid', true]],

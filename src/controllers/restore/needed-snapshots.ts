@@ -1,12 +1,20 @@
 /**
  * Holds the VolumeSnapshots of a restore: from before the first claim is replaced until every new claim has its volume,
- * either the old disk or the snapshot exists, whatever users delete meanwhile. Pure, except for the controller that ends
- * the hold.
+ * either the old disk or the snapshot exists, whatever users delete meanwhile, even the restore itself. Pure, except for
+ * the controller that ends the hold.
+ *
+ *   needed-by-restore.selfsame.io/<uid>  while the restore is not finished, and while a new claim waits for its volume
+ *   selfsame.io/only-copy-of             from before the disk is deleted until a restore has filled a new one; without the
+ *                                        restore, as long as a protected VM has the claim
  */
+import { isProtected } from '#api/protection/delete-protection.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import {
   listNeedingRestores,
   neededByAnnotation,
   NEEDED_BY_RESTORE_PREFIX,
+  ONLY_COPY_ANNOTATION,
+  onlyCopyOf,
 } from '#api/virtual-machine-restore/needed-snapshots.ts';
 import {
   isRestoreFinished,
@@ -14,10 +22,12 @@ import {
   type VirtualMachineRestore,
 } from '#api/virtual-machine-restore/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
+import { replacesClaim } from '#controllers/restore/build-claim.ts';
 import { hasReplaced } from '#controllers/restore/claims.ts';
 import { continueRestore, failRestore, tryChanges } from '#controllers/restore/restore-status.ts';
-import { isRestoredClaim, type RestoreWorld } from '#controllers/restore/restore-world.ts';
-import { CLAIMS_BY_SOURCE, sourceSnapshotKeys } from '#controllers/shared/local-storage/snapshot-source.ts';
+import { isRestoredClaim, type RestoredVolume, type RestoreWorld } from '#controllers/restore/restore-world.ts';
+import { claimKeysOfVm, VMS_BY_CLAIM } from '#controllers/shared/indexes/claim-keys.ts';
+import { CLAIMS_BY_SOURCE, isAwaited, sourceSnapshotKeys } from '#controllers/shared/local-storage/snapshot-source.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS, type VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
@@ -30,13 +40,18 @@ import { EMPTY_PLAN, type Change, type Plan } from '#runtime/plan.ts';
 const MAX_AT_ONCE = 50;
 const RECHECK_MS = 10_000;
 const CONCURRENCY = 4;
+/** The name of an index: VolumeSnapshots by needingRestoreKeys. */
+const BY_RESTORE = 'needed-by-restore';
+/** The name of an index: VolumeSnapshots by copiedClaimKeys. */
+const BY_ONLY_COPY = 'only-copy';
 
 /** Marks the snapshots of claims that do not exist yet. Until all are marked, no claim is replaced. */
 export function holdSnapshots(world: RestoreWorld): Plan | undefined {
   const { restore } = world;
   const needed = world.volumes.filter((view) => !isRestoredClaim(view, restore));
   const changes: Change[] = [];
-  for (const { snapshot, snapshotName } of needed) {
+  for (const view of needed) {
+    const { snapshot, snapshotName } = view;
     const absence = snapshot === undefined ? 'does not exist' : isDeleting(snapshot) ? 'is being deleted' : undefined;
     if (snapshot === undefined || absence !== undefined) {
       const message = `Waiting for VolumeSnapshot ${snapshotName}, which ${absence ?? ''}`;
@@ -44,17 +59,43 @@ export function holdSnapshots(world: RestoreWorld): Plan | undefined {
     }
     const forgery = findForgery(world, snapshot);
     if (forgery !== undefined) return refuseForgery(world, forgery);
-    if (snapshot.metadata.annotations?.[neededByAnnotation(restore)] === undefined)
-      changes.push(annotate(snapshot, { [neededByAnnotation(restore)]: restore.metadata.name }, 'a restore needs it'));
+    const wanted = holdOf(restore, view);
+    const isHeld = Object.entries(wanted).every(([key, value]) => snapshot.metadata.annotations?.[key] === value);
+    if (!isHeld) changes.push(annotate(snapshot, wanted, 'a restore needs it'));
   }
+  return changes.length === 0 ? undefined : tryChanges(changes.slice(0, MAX_AT_ONCE));
+}
+
+/** Returns the annotations that hold the snapshot. A restore to new claims, or to a new VM, deletes no other copy. */
+function holdOf(restore: RestoreWorld['restore'], view: RestoredVolume): Record<string, string> {
+  const isOnlyCopy = restore.status?.targetUID !== undefined && replacesClaim(restore, view);
+  return {
+    [neededByAnnotation(restore)]: restore.metadata.name,
+    ...(isOnlyCopy && { [ONLY_COPY_ANNOTATION]: view.claimName }),
+  };
+}
+
+/** Ends the hold for restores that vanish, once all new disks have their data or a claim that waits for it. */
+export function releaseCopies({ volumes }: RestoreWorld): Plan | undefined {
+  const copies = volumes.flatMap(({ snapshot, claimName }) =>
+    snapshot !== undefined && onlyCopyOf(snapshot) === claimName ? [snapshot] : [],
+  );
+  const changes = copies.map((snapshot) =>
+    annotate(snapshot, { [ONLY_COPY_ANNOTATION]: null }, 'the restored disk has its data'),
+  );
   return changes.length === 0 ? undefined : tryChanges(changes.slice(0, MAX_AT_ONCE));
 }
 
 /**
  * Returns why the VolumeSnapshot is not the one of the VM's snapshot: a user may have deleted that one and created
- * another one with its name. The times are in statuses, which users cannot write.
+ * another one with its name. The content has the uid, or in contents of earlier versions only the time.
  */
 function findForgery({ content }: RestoreWorld, { metadata, status }: Stored<VolumeSnapshot>): string | undefined {
+  const copy = content?.status?.volumeSnapshotStatus?.find((one) => one.volumeSnapshotName === metadata.name);
+  if (copy?.volumeSnapshotUID !== undefined) {
+    if (copy.volumeSnapshotUID === metadata.uid) return undefined;
+    return `VolumeSnapshot ${metadata.name} has the uid ${metadata.uid}, not ${copy.volumeSnapshotUID}: it is another one`;
+  }
   const taken = content?.status?.creationTime;
   if (!taken || !status?.creationTime || Date.parse(status.creationTime) <= Date.parse(taken)) return undefined;
   return `VolumeSnapshot ${metadata.name} was taken at ${status.creationTime}, after the snapshot of the VM (${taken}): it is another one`;
@@ -83,14 +124,30 @@ interface NeededSnapshotWorld {
   readonly unfinished: ReadonlySet<string>;
   /** True if a claim without a volume has the snapshot as its source. */
   readonly isAwaited: boolean;
+  /** True if a protected VM has the claim of which the snapshot may be the only copy. */
+  readonly isOnlyCopy: boolean;
 }
 
 /** Removes the marks of finished and deleted restores, once no new claim waits for the data. */
-function releaseSnapshot({ snapshot, unfinished, isAwaited }: NeededSnapshotWorld): Plan {
+export function releaseSnapshot({ snapshot, unfinished, isAwaited, isOnlyCopy }: NeededSnapshotWorld): Plan {
+  if (isAwaited) return EMPTY_PLAN;
   const finished = listNeedingRestores(snapshot).filter(({ uid }) => !unfinished.has(uid));
-  if (finished.length === 0 || isAwaited) return EMPTY_PLAN;
-  const annotations = Object.fromEntries(finished.map(({ uid }) => [`${NEEDED_BY_RESTORE_PREFIX}${uid}`, null]));
+  const keys = finished.map(({ uid }) => `${NEEDED_BY_RESTORE_PREFIX}${uid}`);
+  if (onlyCopyOf(snapshot) !== undefined && unfinished.size === 0 && !isOnlyCopy) keys.push(ONLY_COPY_ANNOTATION);
+  if (keys.length === 0) return EMPTY_PLAN;
+  const annotations = Object.fromEntries(keys.map((key) => [key, null]));
   return { changes: [annotate(snapshot, annotations, 'no restore needs it any more')] };
+}
+
+/** Returns the key of the claim of which the snapshot may be the only copy. */
+function copiedClaimKeys(snapshot: Stored<VolumeSnapshot>): string[] {
+  const name = onlyCopyOf(snapshot);
+  return name === undefined ? [] : [keyOf({ namespace: snapshot.metadata.namespace, name })];
+}
+
+function needingRestoreKeys(snapshot: Stored<VolumeSnapshot>): string[] {
+  const { namespace } = snapshot.metadata;
+  return listNeedingRestores(snapshot).map(({ name }) => keyOf({ namespace, name }));
 }
 
 /** The controller that ends the hold. It follows the snapshots, so that it also ends if the restore is gone. */
@@ -101,7 +158,11 @@ export function defineNeededSnapshots({
   const snapshots = informer(VOLUME_SNAPSHOTS);
   const restores = informer(VIRTUAL_MACHINE_RESTORES);
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
+  const vms = informer(VIRTUAL_MACHINES);
   claims.addIndex(CLAIMS_BY_SOURCE, sourceSnapshotKeys);
+  vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
+  snapshots.addIndex(BY_ONLY_COPY, copiedClaimKeys);
+  snapshots.addIndex(BY_RESTORE, needingRestoreKeys);
   const readLive = createLiveReader(client);
 
   async function isUnfinished(
@@ -121,10 +182,11 @@ export function defineNeededSnapshots({
     concurrency: CONCURRENCY,
     sources: [
       source(snapshots),
-      source(restores, ({ metadata: { namespace }, status }) =>
-        (status?.restores ?? []).map(({ volumeSnapshotName: name }) => keyOf({ namespace, name })),
-      ),
+      source(restores, (restore) => snapshots.byIndex(BY_RESTORE, objectKey(restore)).map(objectKey)),
       source(claims, sourceSnapshotKeys),
+      source(vms, (vm) => claimKeysOfVm(vm).flatMap((key) => snapshots.byIndex(BY_ONLY_COPY, key).map(objectKey)), {
+        part: (vm) => [isProtected(vm), isDeleting(vm), claimKeysOfVm(vm)],
+      }),
     ],
     async observe(key, options) {
       const snapshot = snapshots.get(key);
@@ -133,10 +195,10 @@ export function defineNeededSnapshots({
       const unfinished = new Set<string>();
       for (const { name, uid } of listNeedingRestores(snapshot))
         if (await isUnfinished({ namespace, name }, uid, options)) unfinished.add(uid);
-      const isAwaited = claims
-        .byIndex(CLAIMS_BY_SOURCE, objectKey(snapshot))
-        .some((claim) => !claim.spec.volumeName && !isDeleting(claim));
-      return { snapshot, unfinished, isAwaited };
+      const isOnlyCopy = copiedClaimKeys(snapshot)
+        .flatMap((claim) => vms.byIndex(VMS_BY_CLAIM, claim))
+        .some((vm) => isProtected(vm) && !isDeleting(vm));
+      return { snapshot, unfinished, isAwaited: isAwaited(claims, objectKey(snapshot)), isOnlyCopy };
     },
     decide: releaseSnapshot,
     subject: ({ snapshot }) => snapshot,

@@ -1,6 +1,7 @@
 /** Observes the world of a restore: from caches, except for the target and its instance, which are read live. */
 import { firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
 import { legacyUuid } from '#api/identity/legacy-uuid.ts';
+import { findClaimVm } from '#api/storage/claim-vms.ts';
 import { findStateClaim, replacedBy, stateOwnerOf } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
@@ -18,11 +19,9 @@ import {
 import { keyOf, objectKey } from '#client/object-key.ts';
 import {
   claimKeysOfInstance,
-  claimKeysOfVm,
   claimKeysOfVolume,
-  statusClaimKeysOfVm,
-  VMS_BY_CLAIM,
-  VMS_BY_STATUS_CLAIM,
+  indexVmsByClaim,
+  listVmsOfClaim,
 } from '#controllers/shared/indexes/claim-keys.ts';
 import {
   CLAIMS_BY_STATE,
@@ -62,8 +61,7 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
   const volumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(STORAGE_CLASSES);
   const volumeSnapshots = informer(VOLUME_SNAPSHOTS);
-  vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
-  vms.addIndex(VMS_BY_STATUS_CLAIM, statusClaimKeysOfVm);
+  indexVmsByClaim(vms);
   vmis.addIndex(INSTANCES_BY_CLAIM, claimKeysOfInstance);
   vms.addIndex(VMS_BY_EFFECTIVE_UUID, effectiveUuidsOf);
   volumes.addIndex(VOLUMES_BY_CLAIM, claimKeysOfVolume);
@@ -76,7 +74,8 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
     content?: VirtualMachineSnapshotContent,
   ): RestoredVolume[] {
     const { namespace } = restore.metadata;
-    const planned = restore.status?.restores ?? (content === undefined ? [] : planRestores(restore, content));
+    // The content decides, because only the snapshot controller can write it; it may be gone once the target is written.
+    const planned = content === undefined ? (restore.status?.restores ?? []) : planRestores(restore, content);
     const backups = new Map(content?.spec.volumeBackups?.map((backup) => [backup.volumeName, backup]));
     return planned.map(({ volumeName, persistentVolumeClaim: claimName, volumeSnapshotName: snapshotName }) => {
       const claimKey = keyOf({ namespace, name: claimName });
@@ -102,9 +101,7 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
     const others = (type: ResourceType, users: readonly Stored[]) =>
       users.flatMap(({ metadata: { name } }) => (name === target ? [] : [`${type.kind} ${name}`])).sort();
     return [
-      ...others(VIRTUAL_MACHINES, [
-        ...new Set([...vms.byIndex(VMS_BY_CLAIM, claimKey), ...vms.byIndex(VMS_BY_STATUS_CLAIM, claimKey)]),
-      ]),
+      ...others(VIRTUAL_MACHINES, listVmsOfClaim(vms, claimKey)),
       ...others(VIRTUAL_MACHINE_INSTANCES, vmis.byIndex(INSTANCES_BY_CLAIM, claimKey)),
     ];
   }
@@ -115,11 +112,8 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
     const { namespace } = restore.metadata;
     const own = claims.get(keyOf({ namespace, name: stateClaimNameFor(restore) }));
     const isHandedOver = own !== undefined && controllerUid(own) === vm.metadata.uid;
-    const diskUserOf = (name: string) => {
-      const key = keyOf({ namespace, name });
-      const states = vms.byIndex(VMS_BY_STATUS_CLAIM, key).filter(({ metadata }) => metadata.uid !== vm.metadata.uid);
-      return [...vms.byIndex(VMS_BY_CLAIM, key), ...states][0]?.metadata.name;
-    };
+    const diskUserOf = (name: string) =>
+      findClaimVm(listVmsOfClaim(vms, keyOf({ namespace, name })), name, vm.metadata)?.metadata.name;
     const candidates = claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata));
     return {
       currentState: findStateClaim(candidates, { ...stateOwnerOf(vm), diskUserOf }),
@@ -148,7 +142,10 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
     const target = { namespace, name: restore.spec.target.name };
     const snapshot = snapshots.get(keyOf({ namespace, name: restore.spec.virtualMachineSnapshotName }));
     const contentName = snapshot?.status?.virtualMachineSnapshotContentName;
-    const content = contentName ? contents.get(keyOf({ namespace, name: contentName })) : undefined;
+    const named = contentName ? contents.get(keyOf({ namespace, name: contentName })) : undefined;
+    // A content of another snapshot is not used.
+    const isOwn = (named?.spec.virtualMachineSnapshotName ?? snapshot?.metadata.name) === snapshot?.metadata.name;
+    const content = isOwn ? named : undefined;
     const finished = isRestoreFinished(restore);
     // The VM is read first: the VM controller creates no instance of a VM that it holds for this restore.
     const vm = finished ? undefined : await readLive(VIRTUAL_MACHINES, target, options);

@@ -17,12 +17,7 @@ import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import {
-  claimKeysOfInstance,
-  claimKeysOfVm,
-  claimKeysOfVolume,
-  statusClaimKeysOfVm,
-} from '#controllers/shared/indexes/claim-keys.ts';
+import { allClaimKeysOfVm, claimKeysOfInstance, claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
 import { stateIndexKey, stateIndexKeysOf } from '#controllers/shared/persistent-state/claims-by-state.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import { concludeRestore, decideRestore, UUID_RENEWED_REASON } from '#controllers/restore/decide-restore.ts';
@@ -107,7 +102,7 @@ function defineRestores(parts: ControllerParts): ControllerDefinition<RestoreWor
       // Another VM or instance may release a claim of the restore.
       source(informer(VIRTUAL_MACHINES), (vm) => [
         ...keysOfTarget(vm),
-        ...[...claimKeysOfVm(vm), ...statusClaimKeysOfVm(vm)].flatMap(keysOfNamedClaim),
+        ...allClaimKeysOfVm(vm).flatMap(keysOfNamedClaim),
       ]),
       // Instances and records have the name of their VM.
       source(informer(VIRTUAL_MACHINE_INSTANCES), (vmi) => [

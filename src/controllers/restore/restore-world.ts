@@ -1,5 +1,5 @@
 /** The world of one VirtualMachineRestore, and the mark by which a restore recognizes its own objects. */
-import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
+import { LAST_RESTORE_ANNOTATION, RESTORED_BY_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -61,14 +61,21 @@ export function isMarkedBy({ metadata }: KubeObject, restore: Stored<VirtualMach
 }
 
 /**
- * Reports whether the claim is the one of this restore. Users can write the mark, but not the source of an existing
- * claim: a claim with the mark and without the snapshot as its source would be an empty disk.
+ * Reports whether this restore has created the claim. Users cannot write the annotation; the mark, by which earlier
+ * versions recognized claims, they can.
  */
+function isCreatedBy(claim: Stored<PersistentVolumeClaim>, restore: Stored<VirtualMachineRestore>): boolean {
+  const { restores, marksClaims } = restore.status ?? {};
+  if (restores !== undefined && marksClaims !== true) return isMarkedBy(claim, restore);
+  return claim.metadata.annotations?.[RESTORED_BY_ANNOTATION] === restore.metadata.uid;
+}
+
+/** Reports whether the claim is the one of this restore: without the snapshot as its source it would be an empty disk. */
 export function isRestoredClaim(
   { claim, snapshotName }: Pick<RestoredVolume, 'claim' | 'snapshotName'>,
   restore: Stored<VirtualMachineRestore>,
 ): boolean {
-  if (claim === undefined || !isMarkedBy(claim, restore)) return false;
+  if (claim === undefined || !isCreatedBy(claim, restore)) return false;
   return sourceSnapshotKeys(claim).includes(keyOf({ namespace: claim.metadata.namespace, name: snapshotName }));
 }
 

@@ -10,7 +10,7 @@
  * Only a claim with the mark of a replacement is deleted, which users cannot write, and never a disk of a VM. Pure.
  */
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
-import { MIGRATION_NAME_LABEL } from '#api/names.ts';
+import { MIGRATION_NAME_LABEL, RESTORED_BY_ANNOTATION } from '#api/names.ts';
 import {
   REPLACED_BY_ANNOTATION,
   replacedBy,
@@ -76,7 +76,7 @@ export function handOverRestoredState(world: RestoreWorld, claim: Claim, vm: Sto
   const { name, namespace, uid, resourceVersion } = claim.metadata;
   const old = world.currentState?.metadata.uid === uid ? undefined : world.currentState;
   if (old !== undefined && replacedBy(old) !== uid) return replaceState(world, old, uid);
-  const annotations = { [SUPERSEDES_ANNOTATION]: old?.metadata.uid ?? null };
+  const annotations = { [SUPERSEDES_ANNOTATION]: old?.metadata.uid ?? null, [RESTORED_BY_ANNOTATION]: null };
   const body = { metadata: { resourceVersion, ownerReferences: [vmOwnerReference(vm)], annotations } };
   const why = 'the claim holds the state of the restored VM';
   return {

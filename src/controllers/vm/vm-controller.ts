@@ -12,7 +12,9 @@ import { LEGACY_UUID_METRIC } from '#api/identity/legacy-uuid.ts';
 import { isRestartMarked, restartMarkOf } from '#api/machine-types/restart-mark.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { uuidAdmissionSince, VM_DEFINITION } from '#api/identity/uuid-admission.ts';
+import { isProtected } from '#api/protection/delete-protection.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
+import { findStateBlocker } from '#api/storage/claim-vms.ts';
 import {
   findStateClaim,
   needsState,
@@ -29,12 +31,7 @@ import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import {
-  claimKeysOfVm,
-  statusClaimKeysOfVm,
-  VMS_BY_CLAIM,
-  VMS_BY_STATUS_CLAIM,
-} from '#controllers/shared/indexes/claim-keys.ts';
+import { allClaimKeysOfVm, indexVmsByClaim, listVmsOfClaim } from '#controllers/shared/indexes/claim-keys.ts';
 import {
   CLAIMS_BY_STATE,
   stateIndexKey,
@@ -116,8 +113,7 @@ function definition({
   const definitions = informer(CUSTOM_RESOURCE_DEFINITIONS);
   const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
   contents.addIndex(CONTENTS_BY_VM, contentVmUids);
-  vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
-  vms.addIndex(VMS_BY_STATUS_CLAIM, statusClaimKeysOfVm);
+  indexVmsByClaim(vms);
   vms.addIndex(UNTYPED, (vm) => (templateSpec(vm).domain.machine?.type ? [] : [UNTYPED]));
   vms.addIndex(WITHOUT_UUID, (vm) => (firmwareUuidOf(vm) === undefined ? [WITHOUT_UUID] : []));
   // Includes VMs without persistent state now: their status may name the claim of earlier state.
@@ -143,11 +139,13 @@ function definition({
     return neededClaimNames(templateSpec(vm)).map((name) => ({ name, claim: claims.get(keyOf({ namespace, name })) }));
   }
 
-  const diskUserIn = (namespace: string | undefined) => (name: string) =>
-    vms.byIndex(VMS_BY_CLAIM, keyOf({ namespace, name }))[0]?.metadata.name;
+  const diskUserFor =
+    ({ metadata: { namespace, uid } }: Stored<VirtualMachine>) =>
+    (name: string) =>
+      findStateBlocker(listVmsOfClaim(vms, keyOf({ namespace, name })), name, { uid })?.metadata.name;
 
   function ownerOf(vm: Stored<VirtualMachine>): StateOwner {
-    return { ...stateOwnerOf(vm), diskUserOf: diskUserIn(vm.metadata.namespace) };
+    return { ...stateOwnerOf(vm), diskUserOf: diskUserFor(vm) };
   }
 
   /** Returns the claims that may hold the state, and those that status and instance name, even without marks. */
@@ -186,17 +184,26 @@ function definition({
   function vmsOf(claim: Stored<PersistentVolumeClaim>): string[] {
     const key = objectKey(claim);
     const withState = stateIndexKeysOf(claim).flatMap((state) => vms.byIndex(BY_STATE, state));
-    const users = [...vms.byIndex(VMS_BY_CLAIM, key), ...vms.byIndex(VMS_BY_STATUS_CLAIM, key), ...withState];
+    const users = [...listVmsOfClaim(vms, key), ...withState];
     return users.map(objectKey);
   }
 
-  /** Returns the VMs that could have the disks of this VM as their state. */
+  /** Returns the VMs that could have the claims of this VM as their state. */
   function vmsOfDisks(vm: Stored<VirtualMachine>): string[] {
-    return claimKeysOfVm(vm).flatMap((key) => {
+    return allClaimKeysOfVm(vm).flatMap((key) => {
       const claim = claims.get(key);
       const states = claim === undefined ? [] : stateIndexKeysOf(claim);
       return states.flatMap((state) => vms.byIndex(BY_STATE, state)).map(objectKey);
     });
+  }
+
+  /**
+   * Reads the restore by its name, because it may be finished. This controller clears restoreInProgress, and not before it
+   * has seen the template that the restore wrote.
+   */
+  function restoredVolumesOf({ metadata: { namespace }, status }: Stored<VirtualMachine>) {
+    const name = status?.restoreInProgress;
+    return name === undefined ? undefined : restores.get(keyOf({ namespace, name }))?.status?.restores;
   }
 
   function sharersOf(vm: Stored<VirtualMachine>): ValueSharers | undefined {
@@ -258,7 +265,7 @@ function definition({
     sources: [
       vmAndSharerSource(vms, holders),
       // A claim that is a disk of another VM is not the state of this one.
-      source(vms, vmsOfDisks, { part: claimKeysOfVm }),
+      source(vms, vmsOfDisks, { part: (vm) => [isProtected(vm), ...allClaimKeysOfVm(vm)] }),
       // Instances and records have the name of their VM.
       source(vmis),
       source(identities),
@@ -296,6 +303,7 @@ function definition({
           },
           named,
         ),
+        restoredVolumes: restoredVolumesOf(vm),
         sharers: sharersOf(vm),
         sharedMacs: macSharersOf(vm),
         claims: claimsOf(vm),
@@ -303,7 +311,7 @@ function definition({
         stateConflicts: stateConflictsOf(vm),
         stateClaims: stateClaimsOf(vm, own ? named : undefined),
         claimUidOf: (name) => claims.get(keyOf({ namespace: vm.metadata.namespace, name }))?.metadata.uid,
-        diskUserOf: diskUserIn(vm.metadata.namespace),
+        diskUserOf: diskUserFor(vm),
         now: clock.now(),
       };
     },

@@ -6,6 +6,8 @@
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
+import { isProtected } from '#api/protection/delete-protection.ts';
+import { findStateBlocker } from '#api/storage/claim-vms.ts';
 import {
   findStateClaim,
   needsState,
@@ -20,7 +22,12 @@ import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/vir
 import { templateSpec, VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { getIfExists } from '#client/get-if-exists.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfVm, claimKeysOfVolume, VMS_BY_CLAIM } from '#controllers/shared/indexes/claim-keys.ts';
+import {
+  allClaimKeysOfVm,
+  claimKeysOfVolume,
+  indexVmsByClaim,
+  listVmsOfClaim,
+} from '#controllers/shared/indexes/claim-keys.ts';
 import {
   CLAIMS_BY_STATE,
   stateIndexKey,
@@ -76,7 +83,7 @@ export function createStateObserver({ client, informer }: Pick<ControllerParts, 
   vmis.addIndex(BY_STATE, (vmi) => (needsState(vmi.spec) ? [stateKeyOfVmi(vmi)] : []));
   vmis.addIndex(PENDING, (vmi) => (needsState(vmi.spec) && isPending(vmi) ? [PENDING] : []));
   claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
-  vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
+  indexVmsByClaim(vms);
   const listClaims = createClaimLister(client);
 
   const usersOf = (claim: PersistentVolumeClaim) =>
@@ -84,16 +91,16 @@ export function createStateObserver({ client, informer }: Pick<ControllerParts, 
   /** Returns the instance of the VM, which has its name, and those that could have one of its disks as their state. */
   const usersOfVm = (vm: Stored<VirtualMachine>) => [
     ...(needsState(templateSpec(vm)) ? [objectKey(vm)] : []),
-    ...claimKeysOfVm(vm)
+    ...allClaimKeysOfVm(vm)
       .flatMap((key) => claims.get(key) ?? [])
       .flatMap(usersOf),
   ];
 
   function ownerOf(vmi: Vmi): StateOwner {
     const { namespace } = vmi.metadata;
-    const { vmName: name } = stateOwnerOf(vmi);
+    const { vmName: name, ownerUid: uid } = stateOwnerOf(vmi);
     const diskUserOf = (claim: string) =>
-      vms.byIndex(VMS_BY_CLAIM, keyOf({ namespace, name: claim }))[0]?.metadata.name;
+      findStateBlocker(listVmsOfClaim(vms, keyOf({ namespace, name: claim })), claim, { uid })?.metadata.name;
     return { ...stateOwnerOf(vmi, vms.get(keyOf({ namespace, name }))), diskUserOf };
   }
 
@@ -171,7 +178,7 @@ function stateKeyOfVmi(vmi: Vmi): string {
   return stateIndexKey({ namespace: vmi.metadata.namespace, name: stateOwnerOf(vmi).vmName });
 }
 
-/** Returns what the state of an instance depends on: the claim in the status of its VM, and the disks of VMs. */
+/** Returns what the state of an instance depends on: the claim in the status of its VM, and the claims of VMs. */
 function stateRelations(vm: Stored<VirtualMachine>) {
-  return [vm.status?.stateClaim?.uid, ...claimKeysOfVm(vm)];
+  return [vm.status?.stateClaim?.uid, isProtected(vm), ...allClaimKeysOfVm(vm)];
 }

@@ -18,6 +18,7 @@ import {
   volumeSnapshotClassObjects,
 } from '#operator/objects/storage-classes.ts';
 import { snapshotPolicies } from '#operator/objects/snapshot-policies.ts';
+import { snapshotDataPolicies } from '#operator/objects/snapshot-data.ts';
 import { webhookObjects } from '#operator/objects/webhooks.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
@@ -38,6 +39,7 @@ export const objectsBeforeKinds: readonly DesiredObject[] = [
   ...recordPolicies,
   ...deleteProtectionPolicies,
   ...snapshotPolicies,
+  ...snapshotDataPolicies,
   ...settingsPolicy,
   ...webhookObjects,
 ];

@@ -3,10 +3,20 @@
  * annotations and owners of claims; on a claim that a protected VM needs, those that could make one of our controllers
  * release or delete it are written by our own accounts only.
  */
-import { CLAIM_KEEPERS, CLAIM_REPLACERS } from '#api/own-accounts.ts';
+import { KUBEVIRT_GROUP, RESTORED_BY_ANNOTATION } from '#api/names.ts';
+import { accountOf, CLAIM_KEEPERS, CLAIM_REPLACERS, STATUS_CLAIM_WRITERS } from '#api/own-accounts.ts';
 import { REPLACED_BY_ANNOTATION, STATE_MARK_PREFIX, SUPERSEDES_ANNOTATION } from '#api/storage/persistent-state.ts';
 import type { DesiredObject } from '#operator/desired.ts';
-import { annotationOf, celList, celText, markOf, user } from '#operator/objects/cel.ts';
+import {
+  annotationOf,
+  celList,
+  celText,
+  keepsKeys,
+  markOf,
+  oldAnnotationOf,
+  sameStatus,
+  user,
+} from '#operator/objects/cel.ts';
 import { buildPolicy, matchUpdates, matchWrites } from '#operator/objects/policy.ts';
 
 const CLAIMS = ['persistentvolumeclaims', 'persistentvolumeclaims/status'] as const;
@@ -15,18 +25,8 @@ const CLAIMS = ['persistentvolumeclaims', 'persistentvolumeclaims/status'] as co
 const controllersOf = (object: string) =>
   `(has(${object}.metadata.ownerReferences) ? ${object}.metadata.ownerReferences.filter(o, has(o.controller) && o.controller) : [])`;
 
-/** CEL: the map of the object, or an empty one. */
-const mapOf = (object: string, field: 'labels' | 'annotations') =>
-  `(has(${object}.metadata.${field}) ? ${object}.metadata.${field} : {})`;
-
-/** CEL: the second map has all guarded keys of the first one, with the same values. */
-const keeps = (from: string, to: string) =>
-  `${from}.all(k, !(k.startsWith(${celText(STATE_MARK_PREFIX)}) || k == ${celText(SUPERSEDES_ANNOTATION)}) || (k in ${to} && ${to}[k] == ${from}[k]))`;
-
-const unchangedMarks = (field: 'labels' | 'annotations') => {
-  const [is, was] = [mapOf('object', field), mapOf('oldObject', field)];
-  return `${keeps(is, was)} && ${keeps(was, is)}`;
-};
+/** CEL: the key `k` makes a claim the state of a VM. */
+const isStateMark = `k.startsWith(${celText(STATE_MARK_PREFIX)}) || k == ${celText(SUPERSEDES_ANNOTATION)}`;
 
 const named = `'PersistentVolumeClaim "' + oldObject.metadata.name + '" cannot be changed: it is a disk of the protected VirtualMachine ' + ${markOf('oldObject')} + '; its`;
 
@@ -43,28 +43,49 @@ const guarded = buildPolicy('selfsame-protected-claims', {
       reason: 'Forbidden',
     },
     {
-      expression: `${unchangedMarks('labels')} && ${unchangedMarks('annotations')}`,
+      expression: `${keepsKeys('labels', isStateMark)} && ${keepsKeys('annotations', isStateMark)}`,
       messageExpression: `${named} labels and annotations ${STATE_MARK_PREFIX}* and ${SUPERSEDES_ANNOTATION} are written by Selfsame only'`,
       reason: 'Forbidden',
     },
   ],
 });
 
-const replacements = buildPolicy('selfsame-replaced-claims', {
-  resourceRules: [matchWrites('', ...CLAIMS)],
-  matchConditions: [
-    {
-      name: 'changes-the-replacement',
-      expression: `${annotationOf('object', REPLACED_BY_ANNOTATION)} != (request.operation == 'CREATE' ? '' : ${annotationOf('oldObject', REPLACED_BY_ANNOTATION)})`,
-    },
-  ],
+/** Returns a policy that lets only these users write the annotation, on any claim. */
+function guardAnnotation(name: string, annotation: string, writers: readonly string[]): DesiredObject[] {
+  return buildPolicy(name, {
+    resourceRules: [matchWrites('', ...CLAIMS)],
+    matchConditions: [
+      {
+        name: 'changes-the-annotation',
+        expression: `${annotationOf('object', annotation)} != ${oldAnnotationOf(annotation)}`,
+      },
+    ],
+    validations: [
+      {
+        expression: `${user} in ${celList(writers)}`,
+        message: `${annotation} is written by Selfsame only`,
+        reason: 'Forbidden',
+      },
+    ],
+  });
+}
+
+/** The claims that the status of a VM names are protected, so no other user may write them. */
+const statusClaims = buildPolicy('selfsame-status-claims', {
+  resourceRules: [{ ...matchUpdates(KUBEVIRT_GROUP, 'virtualmachines/status'), apiVersions: ['*'] }],
+  matchConditions: [{ name: 'is-not-exempt', expression: `!(${user} in ${celList(STATUS_CLAIM_WRITERS)})` }],
   validations: [
     {
-      expression: `${user} in ${celList(CLAIM_REPLACERS)}`,
-      message: `${REPLACED_BY_ANNOTATION} is written by Selfsame only`,
+      expression: `${sameStatus('stateClaim')} && ${sameStatus('protectedClaims')}`,
+      message: 'status.stateClaim and status.protectedClaims of a VirtualMachine are written by Selfsame only',
       reason: 'Forbidden',
     },
   ],
 });
 
-export const protectedClaimPolicies: readonly DesiredObject[] = [...guarded, ...replacements];
+export const protectedClaimPolicies: readonly DesiredObject[] = [
+  ...guarded,
+  ...statusClaims,
+  ...guardAnnotation('selfsame-replaced-claims', REPLACED_BY_ANNOTATION, CLAIM_REPLACERS),
+  ...guardAnnotation('selfsame-restored-claims', RESTORED_BY_ANNOTATION, [accountOf('restore-controller')]),
+];
