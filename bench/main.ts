@@ -12,10 +12,20 @@ import { measureAdmission } from './measure-admission.ts';
 import { measureBesideApiserver } from './measure-apiserver.ts';
 import { EngineBench } from './engine-bench.ts';
 import { measureFootprint } from './measure-footprint.ts';
+import { measureHostile } from './hostile/measure-hostile.ts';
 import { measureWrites, Reads } from './measure-rates.ts';
 import { measureWatches } from './measure-watch.ts';
 import { measureTransition } from './machine-types/measure-transition.ts';
-import { parseOptions, TABLE_TOPICS, TRANSITION_TOPIC, USAGE, VM_TOPICS, type Options, type Topic } from './options.ts';
+import {
+  HOSTILE_TOPIC,
+  parseOptions,
+  TABLE_TOPICS,
+  TRANSITION_TOPIC,
+  USAGE,
+  VM_TOPICS,
+  type Options,
+  type Topic,
+} from './options.ts';
 import { machineCpuMs, ownCpuMs } from './proc-files.ts';
 import { heading, rowText, verdict, type Row } from './report.ts';
 import { measureVms } from './vms/measure-vms.ts';
@@ -43,11 +53,18 @@ async function* measure(options: Options): AsyncGenerator<Row> {
     const bench = await VmBench.prepare(profileDir);
     yield* withTearDown(bench, () => measureTransition(bench, options.transition));
   }
+  if (topics.has(HOSTILE_TOPIC)) {
+    const bench = await VmBench.prepare(profileDir);
+    yield* withTearDown(bench, () => measureHostile(bench, options.hostile));
+  }
 }
 
 const hasTable = (topic: Topic) => TABLE_TOPICS.some((known) => known === topic);
 const isEngineTopic = (topic: Topic) =>
-  !hasTable(topic) && topic !== TRANSITION_TOPIC && !VM_TOPICS.some((known) => known === topic);
+  !hasTable(topic) &&
+  topic !== TRANSITION_TOPIC &&
+  topic !== HOSTILE_TOPIC &&
+  !VM_TOPICS.some((known) => known === topic);
 
 /** Yields the figures of the device map, which have their own table. */
 async function* measureDevices({ topics, profileDir, deviceMap }: Options): AsyncGenerator<DeviceMapFigures> {
@@ -118,6 +135,7 @@ function describeMachine(): string {
 const FLOORS = [
   'floor: a bare node:http2 server (GET, LIST, watch), the same deletes unguarded (DELETE), the bare store (the rest);',
   'in lines about kube-apiserver: that server, or its figures from another machine with two cores;',
+  'of hostile requests: the same bystander in the quiet time before each attack;',
   'of VMs: the same QEMU command started manually (apply), the same plane without VMs (RSS, restart), merge patches of the same field (machine types)',
 ].join('\n');
 

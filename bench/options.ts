@@ -2,18 +2,32 @@
 import { parseArgs } from 'node:util';
 import type { DeviceMapOptions } from './device-map/measure-device-map.ts';
 import type { DeletionOptions } from './delete-protection/measure-deletions.ts';
+import type { HostileOptions } from './hostile/measure-hostile.ts';
 import type { TransitionOptions } from './machine-types/measure-transition.ts';
 
 const ENGINE_TOPICS = ['footprint', 'get', 'list', 'create', 'patch', 'watch', 'admission', 'apiserver'] as const;
-export const VM_TOPICS = ['vm-start', 'vm-memory', 'vm-migration', 'vm-fleet'] as const;
+export const VM_TOPICS = ['vm-start', 'vm-sandbox', 'vm-memory', 'vm-migration', 'vm-fleet'] as const;
 export type VmTopic = (typeof VM_TOPICS)[number];
 /** Has rows from its own plane. */
 export const TRANSITION_TOPIC = 'machine-types';
+/** Has rows from its own plane. */
+export const HOSTILE_TOPIC = 'hostile';
 /** Topics with their own tables. */
 export const TABLE_TOPICS = ['delete-protection', 'device-map'] as const;
 export type TableTopic = (typeof TABLE_TOPICS)[number];
-export type Topic = (typeof ENGINE_TOPICS)[number] | VmTopic | typeof TRANSITION_TOPIC | TableTopic;
-export const TOPICS: readonly Topic[] = [...ENGINE_TOPICS, ...VM_TOPICS, TRANSITION_TOPIC, ...TABLE_TOPICS];
+export type Topic =
+  | (typeof ENGINE_TOPICS)[number]
+  | VmTopic
+  | typeof TRANSITION_TOPIC
+  | typeof HOSTILE_TOPIC
+  | TableTopic;
+export const TOPICS: readonly Topic[] = [
+  ...ENGINE_TOPICS,
+  ...VM_TOPICS,
+  TRANSITION_TOPIC,
+  HOSTILE_TOPIC,
+  ...TABLE_TOPICS,
+];
 
 export interface Options {
   readonly quick: boolean;
@@ -39,6 +53,7 @@ export interface Options {
   /** Simulated VMs. */
   readonly fleet: number;
   readonly transition: TransitionOptions;
+  readonly hostile: HostileOptions;
   readonly deletions: DeletionOptions;
   readonly deviceMap: DeviceMapOptions;
 }
@@ -79,6 +94,7 @@ export function parseOptions(args: readonly string[]): Options & { readonly help
     ...(values.quick
       ? { vmStarts: 3, vmMigrations: 3, guests: 5, fleet: 500 }
       : { vmStarts: 8, vmMigrations: 9, guests: 20, fleet: 5000 }),
+    hostile: { quietMs: values.quick ? 1000 : 3000 },
     transition: values.quick ? { vms: 500, rounds: 1 } : { vms: 5000, rounds: 3 },
     deviceMap: values.quick ? { vms: 500, changed: 100, restMs: 5000 } : { vms: 10_000, changed: 100, restMs: 30_000 },
     deletions: values.quick

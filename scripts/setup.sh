@@ -19,6 +19,7 @@ kubectl                              kubernetes-client   run
 qemu-system-x86_64                   qemu-system-x86     run
 qemu-img                             qemu-utils          run
 swtpm                                swtpm               run
+runc                                 runc                run
 /usr/share/OVMF/OVMF_CODE_4M.fd      ovmf                run
 ip                                   iproute2            run
 losetup                              mount               run

@@ -5,6 +5,7 @@ import { join, relative, sep } from 'node:path';
 import { test } from 'node:test';
 import { checkFolderTable, checkLayerPicture } from '#test/tidy/folder-table.ts';
 import { importCycles, misplacedTestSupport, unusedExports } from '#test/tidy/import-graph.ts';
+import { checkInvariantGuards } from '#test/tidy/invariant-guards.ts';
 import { bannedWords, docComments, missingFiles, sharedNameProblems } from '#test/tidy/language.ts';
 import { layers } from '#test/tidy/layers.ts';
 import { rules, unjustified } from '#test/tidy/rules.ts';
@@ -69,6 +70,12 @@ test('every runtime dependency has its justification in docs/adr', () => {
 test('docs/seeds.md names tests that exist', () => {
   const { requirements, problems } = checkSeedsPage(fileNamed('docs/seeds.md'), files);
   assert.ok(requirements > 50, `the page has ${requirements} requirements`);
+  assert.deepEqual(problems, []);
+});
+
+test('each invariant of ARCHITECTURE.md names tests that exist', () => {
+  const { invariants, problems } = checkInvariantGuards(fileNamed('ARCHITECTURE.md'), files);
+  assert.ok(invariants > 20, `the page has ${invariants} invariants`);
   assert.deepEqual(problems, []);
 });
 

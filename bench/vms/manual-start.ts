@@ -1,15 +1,15 @@
 /**
- * The floor of a start: the command of a guest of the plane, started manually. Arguments, user and inherited directories
- * are read from /proc of that guest; the files that QEMU needs are created before the measurement.
+ * The floor of a start: the command of a guest of the plane, started manually. Its arguments are
+ * read from /proc of that guest; the files that QEMU needs are created before the measurement.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, readlinkSync } from 'node:fs';
-import { chown, mkdir, open, readdir, stat } from 'node:fs/promises';
+import { mkdir, open, readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 import { DomainDir, QMP_SOCKET } from '#node/hypervisor/qemu/record/domain-dir.ts';
-import { GUEST_ENVIRONMENT, type User } from '#node/hypervisor/qemu/process/process.ts';
+import { GUEST_ENVIRONMENT } from '#node/hypervisor/qemu/process/process.ts';
 import { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 
@@ -18,47 +18,36 @@ const POLL_MS = 1;
 
 export interface GuestCommand {
   readonly words: readonly string[];
-  readonly user: User | undefined;
-  /** Directories that QEMU inherits as descriptors 3, 4 ... */
-  readonly inheritedDirs: readonly string[];
   /** Disks that exist as long as the guest: name to size. */
   readonly volumes: ReadonlyMap<string, number>;
 }
 
 /** Reads the command of a running guest. */
 export async function readGuestCommand(pid: number): Promise<GuestCommand> {
-  const proc = (name: string) => readFileSync(`/proc/${pid}/${name}`, 'utf8');
-  const words = proc('cmdline').split('\0').slice(0, -1);
-  const id = (name: string) => Number(new RegExp(`^${name}:\\t(\\d+)`, 'm').exec(proc('status'))?.[1]);
-  const user = { uid: id('Uid'), gid: id('Gid') };
-  const inherited = new Set([...words.join('\n').matchAll(/\/proc\/self\/fd\/(\d+)\//g)].map(([, fd]) => Number(fd)));
+  const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
   const volumesDir = join(dirname(readlinkSync(`/proc/${pid}/cwd`)), 'volumes');
   const names = await readdir(volumesDir).catch(() => []);
   const sizes = names.map(async (name) => [name, (await stat(join(volumesDir, name))).size] as const);
   return {
     words,
-    user: user.uid === process.getuid?.() ? undefined : user,
-    inheritedDirs: [...inherited].sort((a, b) => a - b).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)),
     volumes: new Map(await Promise.all(sizes)),
   };
 }
 
 /** Returns the milliseconds from the call of the program until QEMU has answered `cont`. The guest is killed then. */
 export async function startManually(command: GuestCommand, root: string, name: string): Promise<number> {
-  const { words, user, inheritedDirs, volumes } = command;
+  const { words, volumes } = command;
   const dir = new DomainDir(root, name);
-  await dir.prepare(user);
+  await dir.prepare(undefined);
   await mkdir(join(dir.path, 'volumes'), { mode: 0o711 });
-  for (const [file, bytes] of volumes) await makeDisk(join(dir.path, 'volumes', file), bytes, user);
+  for (const [file, bytes] of volumes) await makeDisk(join(dir.path, 'volumes', file), bytes);
   const log = await dir.openLog('qemu.log');
-  const handles = await Promise.all(inheritedDirs.map((path) => open(path)));
 
   const from = performance.now();
   const child = spawn(words[0]!, words.slice(1), {
     cwd: dir.run,
     env: GUEST_ENVIRONMENT,
-    stdio: ['ignore', log.fd, log.fd, ...handles.map(({ fd }) => fd)],
-    ...user,
+    stdio: ['ignore', log.fd, log.fd],
   });
   try {
     const socket = await poll(systemClock, { timeoutMs: SOCKET_TIMEOUT_MS, everyMs: POLL_MS }, () =>
@@ -81,16 +70,15 @@ export async function startManually(command: GuestCommand, root: string, name: s
       child.kill('SIGKILL');
       await exited;
     }
-    for (const handle of [log, ...handles]) await handle.close();
+    await log.close();
     await dir.remove();
   }
 }
 
-async function makeDisk(path: string, bytes: number, user: User | undefined): Promise<void> {
+async function makeDisk(path: string, bytes: number): Promise<void> {
   const file = await open(path, 'wx', 0o600);
   await file.truncate(bytes);
   await file.close();
-  if (user !== undefined) await chown(path, user.uid, user.gid);
 }
 
 function hasExited(child: ChildProcess): boolean {

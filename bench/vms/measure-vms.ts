@@ -4,6 +4,7 @@ import type { Row } from '../report.ts';
 import { measureFleet } from './measure-fleet.ts';
 import { measureMemory } from './measure-memory.ts';
 import { measureMigration } from './measure-migration.ts';
+import { measureSandbox } from './measure-sandbox.ts';
 import { measureStart } from './measure-start.ts';
 import type { VmBench } from './vm-bench.ts';
 
@@ -19,6 +20,8 @@ function measureTopic(
   switch (topic) {
     case 'vm-start':
       return measureStart(bench, vmStarts);
+    case 'vm-sandbox':
+      return measureSandbox(bench, vmStarts);
     case 'vm-memory':
       return measureMemory(bench, guests);
     case 'vm-migration':

@@ -175,8 +175,13 @@ const deleteCases: Record<string, DeleteCase> = {
   },
   'a claim of another owner': { object: claim('golden', 'state', ownerMetadata('x-uid', true)) },
   'a disk that a restore replaces': {
+    object: claim('golden', 'root', { annotations: { 'selfsame.io/replaced-by': 'x' } }),
+    user: 'system:serviceaccount:selfsame-system:restore-controller',
+  },
+  'a disk that no restore has marked as replaced, also for the restore controller': {
     object: claim('golden', 'root'),
     user: 'system:serviceaccount:selfsame-system:restore-controller',
+    want: `PersistentVolumeClaim "root" cannot be deleted: it is a disk of the protected VirtualMachine db; ${first}`,
   },
   'a namespace, also for the restore controller': {
     object: namespace('blue'),

@@ -5,11 +5,11 @@
  * from it, the policies alone decide.
  */
 import type { ReviewRequest, AdmissionDecision } from '#admission/review.ts';
-import { claimNamesOf } from '#api/storage/claim-names.ts';
+import { claimNamesOf, statusClaimNames } from '#api/storage/claim-names.ts';
 import { formatProtectedNames } from '#api/protection/delete-protection.ts';
 import { CLAIM_REPLACERS, isOwnAccount, RECORD_DELETERS } from '#api/own-accounts.ts';
 import { RESTORE_NAME_ANNOTATION } from '#api/names.ts';
-import { isUnownedStateOf } from '#api/storage/persistent-state.ts';
+import { isUnownedStateOf, replacedBy } from '#api/storage/persistent-state.ts';
 import {
   relationOf,
   describeDeleteRefusal,
@@ -43,12 +43,12 @@ const FINDERS: Readonly<Record<GuardedKind, FindVms>> = {
     return vms.filter(isKept).map(nameOf);
   },
   async PersistentVolumeClaim(claim, { user }, lookup) {
-    if (CLAIM_REPLACERS.includes(user)) return [];
+    if (CLAIM_REPLACERS.includes(user) && replacedBy(claim) !== undefined) return [];
     const { metadata } = claim;
     const owner = controllerUid(claim);
     const vms = await lookup.protectedVms({ namespace: metadata.namespace ?? '', limit: DISK_SEARCH_LIMIT });
     const isUsedBy = (vm: Stored<VirtualMachine>) =>
-      usesClaim(vm, metadata.name) ||
+      namesClaim(vm, metadata.name) ||
       vm.metadata.uid === owner ||
       isUnownedStateOf(claim as PersistentVolumeClaim, vm.metadata.name);
     return vms.filter((vm) => isKept(vm) && isUsedBy(vm)).map(nameOf);
@@ -58,7 +58,7 @@ const FINDERS: Readonly<Record<GuardedKind, FindVms>> = {
     const { namespace, name } = spec?.claimRef ?? {};
     if (namespace === undefined || status?.phase !== 'Bound') return [];
     const vms = await lookup.protectedVms({ namespace, limit: DISK_SEARCH_LIMIT });
-    return vms.filter((vm) => isKept(vm) && usesClaim(vm, name)).map(fullNameOf);
+    return vms.filter((vm) => isKept(vm) && namesClaim(vm, name)).map(fullNameOf);
   },
   async CustomResourceDefinition({ metadata }, _, lookup) {
     if (!isGuardedDefinition(metadata.name ?? '')) return [];
@@ -136,6 +136,11 @@ function isKept(vm: Stored<VirtualMachine>): boolean {
 
 function usesClaim({ spec }: Stored<VirtualMachine>, claim: string | undefined): boolean {
   return claim !== undefined && claimNamesOf(spec.template.spec ?? {}).includes(claim);
+}
+
+/** Reports whether the template or the status of the VM names the claim. */
+function namesClaim(vm: Stored<VirtualMachine>, claim: string | undefined): boolean {
+  return usesClaim(vm, claim) || (claim !== undefined && statusClaimNames(vm.status).includes(claim));
 }
 
 const nameOf = ({ metadata }: Stored) => metadata.name;

@@ -8,6 +8,7 @@ import { findFirmwareMismatch } from '#api/storage/boot-firmware.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { describeUnofferedType } from '#api/machine-types/offered-types.ts';
 import { accountOf } from '#api/own-accounts.ts';
+import { isProtected } from '#api/protection/delete-protection.ts';
 import {
   findMigrationRefusal,
   validateVirtualMachineInstanceMigration,
@@ -22,7 +23,7 @@ import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-insta
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { Node } from '#kube/core-kinds.ts';
-import type { KubeObject, Stored } from '#kube/meta.ts';
+import { isDeleting, type KubeObject, type Stored } from '#kube/meta.ts';
 
 /** State that the decisions depend on besides the review; the server provides it. */
 export interface AdmissionLookup extends ProtectionLookup, EvictionLookup {
@@ -62,6 +63,7 @@ export function reviewVirtualMachine(request: ReviewRequest, lookup: AdmissionLo
       ...warnAboutFirmware(vm, old, lookup),
       ...warnAboutSharedClaims(vm, lookup),
       ...warnAboutMachineType(vm, lookup),
+      ...warnAboutDeletedClaims(vm, old, lookup),
     ],
   };
 }
@@ -166,6 +168,24 @@ function warnAboutMachineType({ metadata, spec }: VirtualMachine, lookup: Admiss
   if (!type || metadata.deletionTimestamp !== undefined) return [];
   const problem = describeUnofferedType(type, lookup.nodes());
   return problem === undefined ? [] : [`spec.template.spec.domain.machine.type: the VM cannot start: ${problem}`];
+}
+
+/** Warns about disks that are being deleted when the VM becomes protected: it is too late to keep the claims. */
+function warnAboutDeletedClaims(
+  vm: VirtualMachine,
+  old: VirtualMachine | undefined,
+  lookup: Pick<AdmissionLookup, 'claimsOfVm'>,
+): string[] {
+  if (!isProtected(vm) || (old !== undefined && isProtected(old))) return [];
+  return lookup
+    .claimsOfVm(vm)
+    .filter(isDeleting)
+    .slice(0, MAX_NAMED)
+    .map(
+      ({ metadata }) =>
+        `PersistentVolumeClaim "${metadata.name}" of the VirtualMachine is already being deleted, and delete protection cannot cancel that; ` +
+        'its volume is retained when the VM stops (condition ClaimBeingDeleted)',
+    );
 }
 
 /** Names VMs of the same namespace only: the user may not be allowed to see others. */

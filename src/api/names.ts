@@ -52,6 +52,13 @@ export const LOCAL_PROVISIONER = 'selfsame.io/local';
  * The CSI driver in its PersistentVolumes. Differs from the provisioner, because driver names may not contain a slash.
  */
 export const LOCAL_DRIVER = 'local.selfsame.io';
+/**
+ * On volumes that are retained for a protected VM: their own reclaim policy. Only controllers/protection writes it; on
+ * volumes of protected VMs a policy refuses all other users (operator/objects/protected-volumes.ts).
+ */
+export const RECLAIM_POLICY_ANNOTATION = 'selfsame.io/reclaim-policy';
+/** On Nodes: the largest volumes that fit on them (api/storage/storage-size.ts). */
+export const STORAGE_BYTES_ANNOTATION = 'selfsame.io/storage-bytes';
 /** On our PersistentVolumes: the node that has the data; absent if all nodes can access it. */
 export const VOLUME_NODE_ANNOTATION = 'selfsame.io/volume-node';
 /** On our PersistentVolumes: removed when the data is deleted. */
@@ -125,3 +132,8 @@ export const RECOVERY_ANNOTATION = 'selfsame.io/recovery';
 export const PLAIN_STREAM_PROTOCOL = 'plain.kubevirt.io';
 /** Annotation of claims: the name of the restore that created them, as in KubeVirt. */
 export const RESTORE_NAME_ANNOTATION = 'restore.kubevirt.io/name';
+/**
+ * On claims that a restore has created, until it hands them over: the uid of the restore. Only the restore controller can
+ * write it (operator/objects/protected-claims.ts), so that a restore recognizes its own claims.
+ */
+export const RESTORED_BY_ANNOTATION = 'selfsame.io/restored-by';

@@ -14,6 +14,9 @@ const kubeSystem = (name: string) => `system:serviceaccount:kube-system:${name}`
 const CONTROLLER_MANAGER = 'system:kube-controller-manager';
 const GARBAGE_COLLECTOR = kubeSystem('generic-garbage-collector');
 
+/** Users that delete everything in a namespace whose deletion was accepted. */
+export const NAMESPACE_DELETERS: readonly string[] = [kubeSystem('namespace-controller'), CONTROLLER_MANAGER];
+
 /** Users that may change identity records of VMs. The garbage collector removes owner references of orphans. */
 export const RECORD_WRITERS: readonly string[] = [
   ...['vm-controller', 'device-map-controller', 'restore-controller'].map(accountOf),
@@ -31,5 +34,28 @@ export const RECORD_DELETERS: readonly string[] = [
   CONTROLLER_MANAGER,
 ];
 
-/** Users that may replace claims of protected VMs: those can be restored and migrated as well. */
+/**
+ * Users that may replace claims of protected VMs, which can be restored and migrated as well. They may delete only claims
+ * that they have marked before (REPLACED_BY_ANNOTATION).
+ */
 export const CLAIM_REPLACERS: readonly string[] = [accountOf('restore-controller'), accountOf('migration-controller')];
+
+/** Users, besides nodes, that may change the annotations of volumes that protected VMs need. */
+export const VOLUME_KEEPERS: readonly string[] = [
+  ...['migration-controller', 'storage-controller'].map(accountOf),
+  PROTECTION_ACCOUNT,
+];
+
+/** Users that may change the claims that the status of a VM names. */
+export const STATUS_CLAIM_WRITERS: readonly string[] = ['vm-controller', 'selfsame-subresources'].map(accountOf);
+
+/**
+ * Users that may change the owner and the state marks of claims that protected VMs need. The garbage collector removes
+ * owner references of orphans.
+ */
+export const CLAIM_KEEPERS: readonly string[] = [
+  ...CLAIM_REPLACERS,
+  accountOf('selfsame-subresources'),
+  GARBAGE_COLLECTOR,
+  CONTROLLER_MANAGER,
+];

@@ -77,6 +77,8 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; message: 
     state: 'works',
     message: /^qemu-system-x86_64$/,
   },
+  'no runc': { of: { without: ['runc'] }, what: 'runc', state: 'missing', message: /no guest can start/, fix: /runc$/ },
+  'no root for sandboxes': { of: { isRoot: false }, what: 'sandboxes', state: 'limited', message: /reach all others/ },
   'no swtpm': { of: { without: ['swtpm'] }, what: 'swtpm', state: 'limited', message: /TPM/, fix: /swtpm$/ },
   'a swtpm that does not run': {
     of: { broken: 'swtpm', programs: { swtpm: '\nswtpm: error while loading shared libraries: libtpms.so.0\n' } },
@@ -269,7 +271,7 @@ test('a machine without any requirement cannot run VMs', async () => {
     examinationText(examination),
     /missing {2}QEMU {12}qemu-system-x86_64 is not in.*\n {25}fix: apt-get install/,
   );
-  assert.match(examinationText(examination), /2 missing: VMs cannot run here/);
+  assert.match(examinationText(examination), /3 missing: VMs cannot run here/);
 });
 
 test('compares versions by number', () => {

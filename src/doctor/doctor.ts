@@ -1,6 +1,6 @@
 /** `selfsame doctor`: runs all checks of the machine without changing anything. */
 import type { Examination } from '#doctor/finding.ts';
-import { examineFirmware, examineKvm, examineLoopDevices, examineTaps } from '#doctor/hardware.ts';
+import { examineFirmware, examineKvm, examineLoopDevices, examineSandboxes, examineTaps } from '#doctor/hardware.ts';
 import type { ExaminedMachine } from '#doctor/machine.ts';
 import {
   examineDataDir,
@@ -24,5 +24,8 @@ export async function examine(machine: ExaminedMachine, place: PlaneLocation): P
     examinePort(machine, place),
     examineGuest(machine, place),
   ]);
-  return { version: VERSION, findings: [examineNode(machine), ...findings.flat(), ...examineTours(place)] };
+  return {
+    version: VERSION,
+    findings: [examineNode(machine), ...findings.flat(), examineSandboxes(machine), ...examineTours(place)],
+  };
 }

@@ -43,6 +43,14 @@ export async function examineFirmware(machine: ExaminedMachine): Promise<Finding
   return { what, state: 'limited', message, fix: 'apt-get install -y --no-install-recommends ovmf' };
 }
 
+/** Without root, guests have no users of their own and no namespaces. */
+export function examineSandboxes({ isRoot }: Pick<ExaminedMachine, 'isRoot'>): Finding {
+  const what = 'sandboxes';
+  if (isRoot) return { what, state: 'works', message: 'each guest has its own user, files and limits' };
+  const message = 'requires root: guests run as this user, and a guest that breaks out of QEMU can reach all others';
+  return { what, state: 'limited', message, fix: 'run as root' };
+}
+
 export async function examineLoopDevices(machine: ExaminedMachine): Promise<Finding> {
   const what = 'loop devices';
   const without = 'the storage classes local-block and shared-block cannot be used; local and shared can';

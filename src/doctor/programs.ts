@@ -43,6 +43,14 @@ export const PROGRAMS: readonly Program[] = [
     otherwise: 'limited',
   },
   {
+    what: 'runc',
+    file: 'runc',
+    args: ['--version'],
+    package: 'runc',
+    without: 'if the server runs as root, no guest can start: each has a sandbox',
+    otherwise: 'missing',
+  },
+  {
     what: 'ip',
     file: 'ip',
     args: ['-V'],

@@ -4,6 +4,9 @@
  */
 import { admissionChain, type ValidatingStep } from '#engine/admission/admission.ts';
 import { customKindLifecycle } from '#engine/admission/custom-kind-lifecycle.ts';
+import { limitRangeDefaults, limitRangeValidation } from '#engine/admission/limits/limit-range.ts';
+import { type QuotaCounts, quotaCounts } from '#engine/admission/limits/quota-counts.ts';
+import { resourceQuotaAdmission } from '#engine/admission/limits/resource-quota.ts';
 import { namespaceLifecycle } from '#engine/admission/namespace-lifecycle.ts';
 import { nodeRestriction } from '#engine/admission/node-restriction.ts';
 import { taintNewNodes } from '#engine/admission/node-taints.ts';
@@ -42,6 +45,7 @@ import { podEviction } from '#engine/subresources/pod-eviction.ts';
 import { podLog } from '#engine/subresources/pod-log.ts';
 import { tokenRequest } from '#engine/subresources/token-request.ts';
 import type { Clock } from '#lib/clock.ts';
+import { FairTurns } from '#lib/fair-turns.ts';
 import type { Log } from '#lib/log.ts';
 import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 
@@ -61,6 +65,8 @@ interface CoreOptions {
   readonly readyChecks?: readonly HealthCheck[] | undefined;
   /** Metrics to which those of the API server are added; by default an empty registry. */
   readonly metrics?: MetricRegistry;
+  /** Divides the time of the server between users. */
+  readonly turns?: FairTurns;
   /** Returns the whole store as one file. */
   backup?(): Promise<Buffer>;
   /** Our identity for aggregated APIs and kubelets; without it, other processes do not trust us. */
@@ -77,6 +83,7 @@ export interface Core {
   /** The metrics of this process, which /metrics serves. */
   readonly metrics: MetricRegistry;
   readonly aggregation: RunningAggregation;
+  readonly quotaCounts: QuotaCounts;
   /** Makes the check `start` of /readyz pass. */
   markStarted(): void;
   stop(): void;
@@ -87,7 +94,7 @@ const NO_TOKENS: TokenLookup = () => undefined;
 export function createCore(options: CoreOptions): Core {
   const { store, clock, log, serverAddress = () => '' } = options;
   const { signingKey = newSigningKey(), services = new LocalServices(), audit } = options;
-  const { metrics: allMetrics = new MetricRegistry() } = options;
+  const { metrics: allMetrics = new MetricRegistry(), turns = new FairTurns() } = options;
   const registry = new Registry([...builtInResources, ...reviewResources, customResourceDefinitions]);
   const stopTracking = trackCustomKinds(store, registry, log, { services, clock });
   const metrics = createEngineMetrics(allMetrics, store);
@@ -101,6 +108,7 @@ export function createCore(options: CoreOptions): Core {
   ]);
 
   const guards = [namespaceLifecycle(store), customKindLifecycle(store, registry)];
+  const quotas = resourceQuotaAdmission(store, clock);
   const policies = validatingPolicies({ store, registry, authorizer, log, metrics });
   const webhooks = startWebhooks({ store, registry, services, authorizer, clock, log, metrics });
   const admission = admissionChain({
@@ -111,19 +119,23 @@ export function createCore(options: CoreOptions): Core {
       priorityAdmission(store),
       tolerateLostNodes,
       taintNewNodes,
+      limitRangeDefaults(store),
       skipDuringStart(webhooks.mutating),
     ],
     validating: [
       noteName,
       rbacEscalation(authorizer),
       paramAccess({ store, registry, authorizer }),
-      nodeRestriction(store),
+      nodeRestriction(store, registry),
       serviceAccountValidation(store),
       priorityClassValidation(store),
+      limitRangeValidation(store),
       skipDuringStart(policies.step),
       skipDuringStart(webhooks.validating),
+      quotas.validating,
     ],
-    guards,
+    // Last, because a quota counts only what nothing else refuses.
+    guards: [...guards, quotas.guard],
   });
 
   const { identity } = options;
@@ -144,6 +156,7 @@ export function createCore(options: CoreOptions): Core {
     registry,
     authorizer,
     tokens,
+    turns,
     metrics,
     admission,
     paths: createPaths({
@@ -172,6 +185,7 @@ export function createCore(options: CoreOptions): Core {
     signingKey,
     metrics: allMetrics,
     aggregation,
+    quotaCounts: quotaCounts(store),
     markStarted() {
       started = true;
     },

@@ -30,6 +30,7 @@ import { createStoreCopier } from '#engine/store/sqlite/store-copies.ts';
 import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
 import { LogStore } from '#engine/store/log-store.ts';
 import type { Clock } from '#lib/clock.ts';
+import { FairTurns } from '#lib/fair-turns.ts';
 import type { Log } from '#lib/log.ts';
 import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import { startProcessMetrics } from '#lib/metrics/process-metrics.ts';
@@ -87,8 +88,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   let listener: HttpsListener | undefined;
   let controllers: RunningControllers | undefined;
   let endRenewals = async () => {};
+  const turns = new FairTurns();
   const core = createCore({
     store,
+    turns,
     clock,
     log,
     tokens: tokenLookup(tokens),
@@ -120,6 +123,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       key: pki.server.keyPem,
       ca: pki.caPem,
       handler: core.handler,
+      turns,
       authenticate: createAuthenticator({ tokens: core.tokens }),
       onUnauthenticated: (turned) => audit?.sink(unauthenticatedRecord(turned, clock.now())),
       log,

@@ -187,6 +187,11 @@ export function tooManyRequests(message: string, retryAfterSeconds: number): Api
   return new ApiError(429, 'TooManyRequests', message, { details: { retryAfterSeconds } });
 }
 
+/** The disk is full. Kubernetes has no reason for this; the code is that of RFC 4918. */
+export function insufficientStorage(message: string): ApiError {
+  return new ApiError(507, 'InsufficientStorage', message, { details: { retryAfterSeconds: 1 } });
+}
+
 export function timeout(message: string, retryAfterSeconds?: number): ApiError {
   return new ApiError(504, 'Timeout', `Timeout: ${message}`, {
     details: retryAfterSeconds === undefined ? {} : { retryAfterSeconds },

@@ -239,6 +239,23 @@ export const SECRETS: ResourceType<Secret> = {
   namespaced: true,
 };
 
+export interface ResourceQuota extends KubeObject {
+  spec?: {
+    hard?: Record<string, string | number>;
+    scopes?: string[];
+    scopeSelector?: { matchExpressions?: { scopeName: string; operator: string; values?: string[] }[] };
+  };
+  status?: { hard?: Record<string, string | number>; used?: Record<string, string | number> };
+}
+
+export const RESOURCE_QUOTAS: ResourceType<ResourceQuota> = {
+  group: '',
+  version: 'v1',
+  kind: 'ResourceQuota',
+  plural: 'resourcequotas',
+  namespaced: true,
+};
+
 export const LEASES: ResourceType<Lease> = {
   group: 'coordination.k8s.io',
   version: 'v1',

@@ -23,6 +23,12 @@ const CHARACTERS_PER_VALUE = 100;
 /** Limit of the characters of an anchor in a message. */
 const MAX_SHOWN = 100;
 
+/** Options of parseYaml. */
+interface YamlOptions {
+  readonly onDuplicate?: OnDuplicateKey | undefined;
+  readonly maxSeparators?: number;
+}
+
 /** Called for each key that its map already has, with the line of its value. */
 type OnDuplicateKey = (key: unknown, line: number) => void;
 
@@ -30,8 +36,8 @@ type OnDuplicateKey = (key: unknown, line: number) => void;
  * Returns the value of a text. Values of aliases are shared, not copied, so copy the result before changing it. The last
  * of duplicate keys wins. Throws errors with the messages of Go's decoder, or with those of js-yaml and their position.
  */
-export function parseYaml(text: string, onDuplicate?: OnDuplicateKey): unknown {
-  refuseManySeparators(text);
+export function parseYaml(text: string, { onDuplicate, maxSeparators = MAX_SEPARATORS }: YamlOptions = {}): unknown {
+  refuseManySeparators(text, maxSeparators);
   const read = readYamlEvents(text);
   // The only document begins with the first event.
   if (read.events.findLastIndex(({ type }) => type === EVENT_ID.DOCUMENT) > 0)
@@ -42,12 +48,11 @@ export function parseYaml(text: string, onDuplicate?: OnDuplicateKey): unknown {
 const SEPARATORS = new Uint8Array(128);
 for (const separator of '\n\r,:[{-?') SEPARATORS[separator.charCodeAt(0)] = 1;
 
-function refuseManySeparators(text: string): void {
-  if (text.length <= MAX_SEPARATORS) return;
+function refuseManySeparators(text: string, max: number): void {
+  if (text.length <= max) return;
   let count = 0;
   for (let index = 0; index < text.length; index++) count += SEPARATORS[text.charCodeAt(index)] ?? 0;
-  if (count > MAX_SEPARATORS)
-    throw new Error(`more than ${MAX_SEPARATORS} line breaks and separators; send JSON instead`);
+  if (count > max) throw new Error(`more than ${max} line breaks and separators; send JSON instead`);
 }
 
 /** A value and the number of values in it, including those that aliases expand to. */

@@ -75,7 +75,16 @@ function informerRules(): PolicyRule[] {
     ),
     policyRule(watch, KUBEVIRT_GROUP, 'virtualmachines', 'virtualmachineinstances', 'virtualmachineinstancemigrations'),
     policyRule(watch, IDENTITY_GROUP, 'virtualmachineidentities'),
-    policyRule(watch, CORE, 'pods', 'nodes', 'persistentvolumes', 'persistentvolumeclaims', 'namespaces'),
+    policyRule(
+      watch,
+      CORE,
+      'pods',
+      'nodes',
+      'persistentvolumes',
+      'persistentvolumeclaims',
+      'namespaces',
+      'resourcequotas',
+    ),
     policyRule(watch, STORAGE, 'storageclasses'),
     vmSnapshotRule(watch, 'virtualmachinesnapshots', 'virtualmachinesnapshotcontents', 'virtualmachinerestores'),
     // The operator's own rules cover their classes.

@@ -14,7 +14,7 @@ export type PolicySupport = 'served' | 'missing';
 
 export const POLICIES_MISSING_MESSAGE = [
   'This cluster serves no ValidatingAdmissionPolicies of admissionregistration.k8s.io/v1; Kubernetes 1.30 and later do.',
-  'Missing without them: delete protection, the restriction of nodes to their own objects, the refusal to remove firmware uuids, and the validation of the KubeVirt object beyond its schema.',
+  'Missing without them: delete protection, the restriction of nodes to their own objects, the refusal to remove firmware uuids, the refusal of forged snapshot contents, and the validation of the KubeVirt object beyond its schema.',
 ].join(' ');
 
 interface SupportParts {

@@ -106,8 +106,8 @@ for (const [name, { present, reason, message = 'Protected VirtualMachines cannot
 test('unknown policies count as missing', () => {
   const { isAvailable, reason, message } = protectionHealth('served', []);
   assert.deepEqual([isAvailable, reason], [false, 'PolicyMissing']);
-  assert.equal(deleteProtectionPolicies.length, 8);
-  assert.match(message, /and 3 more$/);
+  assert.equal(deleteProtectionPolicies.length, 18);
+  assert.match(message, /and 13 more$/);
 });
 
 test('a cluster without policies lacks only the delete protection', () => {

@@ -265,7 +265,7 @@ const cases: Record<string, Case> = {
   'writes nothing of a plan that is too long': {
     async run({ apply, owner }) {
       const changes = Array.from({ length: MAX_CHANGES + 1 }, (_, i) => create(child(owner, { name: `c${i}` })));
-      await assert.rejects(apply({ changes }), /Invariant broken: a plan has at most 100 changes, this one has 101/);
+      await assert.rejects(apply({ changes }), /Invariant broken: a plan has at most 150 changes, this one has 151/);
     },
     writes: [],
   },

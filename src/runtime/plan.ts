@@ -74,7 +74,7 @@ export function needsConclusion(plan: Plan): boolean {
 }
 
 /** A decision that needs more changes returns a part of them and is reconciled again. */
-export const MAX_CHANGES = 100;
+export const MAX_CHANGES = 150;
 
 /** Checks the plan before anything is written. A failure is a bug. */
 export function checkPlan({ changes, requeueAfterMs = 0 }: Plan): void {

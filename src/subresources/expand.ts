@@ -9,8 +9,8 @@ import { badRequest, isApiError, methodNotAllowed, notFound, tooLarge } from '#k
 import { isRecord } from '#kube/meta.ts';
 import { jsonResponse, type SubresourceResponse, type SubresourceRequest } from '#subresources/http-types.ts';
 
-/** The limit of kube-apiserver for the size of an object. */
-const MAX_VM_BYTES = 3 * 1024 * 1024;
+/** The limit of a stored object. Parsing a longer text would take too long in one turn of the event loop. */
+const MAX_VM_BYTES = 1.5 * 1024 * 1024;
 
 interface ExpandTarget {
   readonly namespace: string;

@@ -6,7 +6,7 @@ import { isRecord } from '#kube/meta.ts';
 import { parseYaml } from '#kube/yaml.ts';
 import { bodyError, wrongTypeError, type Fields } from '#subresources/body-fields.ts';
 import { readAddedVolume, readRemovedVolume } from '#subresources/volume-options.ts';
-import type { SubresourceVerb, VerbOptions } from '#api/verbs/verb.ts';
+import { RELEASE_DISK_VERB, type SubresourceVerb, type VerbOptions } from '#api/verbs/verb.ts';
 
 export interface VerbRequestOptions extends VerbOptions {
   readonly dryRun: boolean;
@@ -31,6 +31,8 @@ export function readOptions(verb: SubresourceVerb, text: string, query: URLSearc
       return { dryRun, added: readAddedVolume(body) };
     case 'removevolume':
       return { dryRun, removed: readRemovedVolume(body) };
+    case RELEASE_DISK_VERB:
+      return { dryRun, releasedClaim: requiredStringIn(body, 'claimName') };
     case 'adoptstate':
     case 'releasestate':
       return {

@@ -116,6 +116,7 @@ test('every resource in discovery is served, with the verb by which it is author
       'update virtualmachines/addvolume',
       'update virtualmachines/removevolume',
       'get virtualmachines/portforward',
+      'update virtualmachines/releasedisk',
       'update virtualmachines/adoptstate',
       'update virtualmachines/releasestate',
       'update virtualmachineinstances/pause',
@@ -143,7 +144,7 @@ test('every resource in discovery is served, with the verb by which it is author
   for (const { name } of resources) {
     const below = name.endsWith('portforward') ? '/22' : '';
     const { kind } = parseSubresourcePath(`${NS}/${name.replace('/', '/db/')}${below}`);
-    const special = ['disk', 'expand', 'upload'].find((one) => name.includes(one));
+    const special = /(?:ex|im)port(?=disk)|expand|upload/.exec(name)?.[0].replace(/^(ex|im)port$/, 'disk');
     assert.equal(kind, special ?? 'verb', name);
   }
 });

@@ -3,6 +3,9 @@
  * each request; api/verbs/decide-verb.ts decides whether a verb is possible in the current state; the node performs what concerns the
  * guest.
  */
+import { isProtected } from '#api/protection/delete-protection.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { getIfExists } from '#client/get-if-exists.ts';
 import { startAttempt } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { ApiError, badRequest, internalError, methodNotAllowed, timeout, tooLarge } from '#kube/api-error.ts';
@@ -28,7 +31,7 @@ import { readOptions } from '#subresources/read-options.ts';
 import { routeUploadRequest } from '#subresources/upload-request.ts';
 import { requireVmUpdate } from '#subresources/vm-update-right.ts';
 import { errorMessage } from '#lib/error-message.ts';
-import { isStateVerb } from '#api/verbs/verb.ts';
+import { isStateVerb, RELEASE_DISK_VERB } from '#api/verbs/verb.ts';
 
 /** The request timeout of kube-apiserver. A stream only has to begin within it. */
 const VERB_TIMEOUT_MS = 60_000;
@@ -122,7 +125,7 @@ async function serveVerb(
     signal: attempt.signal,
   };
   try {
-    if (isStateVerb(verb)) {
+    if (isStateVerb(verb) || verb === RELEASE_DISK_VERB || (await detachesProtected(parts, verbRequest))) {
       await requireVmUpdate(parts.client, { user: request.user, signal: attempt.signal }, { namespace, name });
     }
     if (method === 'PUT') return emptyResponse(await performVerb(parts, verbRequest));
@@ -133,6 +136,14 @@ async function serveVerb(
   } finally {
     attempt.release();
   }
+}
+
+/** Reports whether the verb detaches a disk from a protected VM. Such a disk would be lost with fewer rights otherwise. */
+async function detachesProtected({ client }: SubresourcesParts, request: VerbRequest): Promise<boolean> {
+  const { resource, verb, namespace, name, signal } = request;
+  if (verb !== 'removevolume' || resource !== VIRTUAL_MACHINES.plural) return false;
+  const vm = await getIfExists(client, VIRTUAL_MACHINES, { namespace, name }, { signal });
+  return vm !== undefined && isProtected(vm);
 }
 
 /** Serves information from the guest agent, as the node returns it. */

@@ -108,7 +108,7 @@ const decisions: Record<string, Decision> = {
     gone: 'vms',
     why: 'only the values of the design document protect',
   },
-  'its disk is removed from its template, and the claim is deleted': {
+  'its disk is removed from its template, released, and the claim is deleted': {
     attempt: async (plane, at) => {
       const spec = {
         template: { spec: { domain: { devices: { disks: null } }, volumes: null } },
@@ -116,15 +116,22 @@ const decisions: Record<string, Decision> = {
       };
       await plane.server.api.ok('PATCH', `${at.vms}/own`, { body: { spec } });
       await plane.settle();
+      const kept = renderResponse(await plane.call('DELETE', `${at.claims}/own`));
+      assert.match(kept, /^403 .*it is a disk of the protected VirtualMachine own;/, 'it is still protected');
+      const verb = at.vms.replace('/kubevirt.io/', '/subresources.kubevirt.io/');
+      await plane.server.api.ok('PUT', `${verb}/own/releasedisk`, { body: { claimName: 'own' } });
+      await plane.settle();
       return await plane.call('DELETE', `${at.claims}/own`);
     },
     gone: 'claims',
-    why: 'a claim that the VM does not name is not its disk; the VM itself is kept',
+    why: 'the user detached the disk and released it by name; the VM itself is kept',
   },
-  'its claim is deleted by a user who impersonates the restore controller': {
+  'its claim is marked as replaced and deleted by a user who impersonates the restore controller': {
     attempt: async (plane, at) => {
       await plane.server.api.ok('PATCH', `${at.vms}/own`, { body: { spec: { runStrategy: 'Halted' } } });
       await plane.settle();
+      const body = { metadata: { annotations: { 'selfsame.io/replaced-by': 'x' } } };
+      await plane.server.api.ok('PATCH', `${at.claims}/own`, { body, ...ours('restore-controller') });
       return await plane.call('DELETE', `${at.claims}/own`, ours('restore-controller'));
     },
     gone: 'claims',

@@ -233,6 +233,22 @@ export const clients: Record<string, Row> = {
     BY_MARK,
     del(claimOf, almighty('system:serviceaccount:shop:restore-controller')),
   ),
+  'delete its claim as the restore controller': refused(
+    'no restore has marked it as replaced',
+    del(claimOf, ours('restore-controller')),
+  ),
+  'delete its claim as the migration controller': refused(
+    'no migration has marked it as replaced',
+    del(claimOf, ours('migration-controller')),
+  ),
+  'mark its claim as replaced, as the VM controller': refused(
+    'only controllers that replace claims write the mark',
+    patch(claimOf, {
+      body: { metadata: { annotations: { 'selfsame.io/replaced-by': 'x' } } },
+      ...ours('vm-controller'),
+    }),
+    /^403 .*selfsame\.io\/replaced-by is written by Selfsame only$/,
+  ),
   'delete its volume as the restore controller': refused(
     'the restore controller may only replace claims',
     del(volumeOf, ours('restore-controller')),
@@ -272,9 +288,12 @@ export const garbage: Record<string, Row> = {
     patch(VM, { body: { metadata: { ownerReferences: owner('bbbbbbbb-b3ef-428c-8861-06e72d69f223') } } }),
     removeOwner(vmUrl),
   ),
-  'delete an owner that controls its claim': harmless(
-    GARBAGE,
-    deleteOwner(claimOf, {}, { controller: true }),
-    removeOwner(claimOf),
+  'delete an owner of its claim': harmless(GARBAGE, deleteOwner(claimOf, {}), removeOwner(claimOf)),
+  'give its claim an owner that controls it': refused(
+    'only our own accounts change the owner that controls a disk',
+    patch(claimOf, {
+      body: { metadata: { ownerReferences: owner('bbbbbbbb-b3ef-428c-8861-06e72d69f223', { controller: true }) } },
+    }),
+    /^403 .*its controlling owner is written by Selfsame only$/,
   ),
 };

@@ -305,7 +305,7 @@ describe('a restarted agent', () => {
       volumes: scene.volumes,
       guest: undefined,
       endpoint: undefined,
-      guestUser: undefined,
+      sandboxed: false,
       clock: scene.clock,
       log: silentLog,
       signal: stopping.signal,

@@ -5,7 +5,15 @@ import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import { STATE_LABEL } from '#api/storage/persistent-state.ts';
 import { withoutFirmwareUuid } from '#test/support/old-objects.ts';
-import { aRestore, aSnapshot, contentOf, diskText, snapshotTexts, writeDisk } from '#test/support/snapshots.ts';
+import {
+  aRestore,
+  aSnapshot,
+  contentOf,
+  diskText,
+  snapshotTexts,
+  writeDisk,
+  rewriteContent,
+} from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aClaim, aVm, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
@@ -112,9 +120,8 @@ test('snapshots and restores', async (t) => {
       await assertSucceeded(plane, `${name}-1`);
       const content = await contentOf(plane, `${name}-1`);
       const { virtualMachine } = content.spec.source;
-      await plane.call('PATCH', content.url, {
-        body: { spec: { source: { virtualMachine: withoutIdentity(virtualMachine), virtualMachineIdentity: null } } },
-      });
+      const source = { virtualMachine: withoutIdentity(virtualMachine), virtualMachineIdentity: null };
+      await rewriteContent(plane, content.url, { source });
       if (!exists) await plane.delete('VirtualMachine', name);
       await plane.apply(aRestore(`${name}-back`, name, `${name}-1`));
       await assertComplete(plane, `${name}-back`);

@@ -20,6 +20,7 @@ const SAMPLING = FULL_RUN ? 1 : 5;
 const cases: Readonly<Record<string, Case>> = {
   'a restore in place': { scenario: 'restoreInPlace', atLeast: 40 },
   'a restore in place, with all agents': { scenario: 'restoreInPlace', agents: true, from: 1, step: 2, atLeast: 20 },
+  'a restore in place of a protected VM': { scenario: 'restoreOfProtected', step: FULL_RUN ? 1 : 3, atLeast: 25 },
   'a snapshot of a running VM': { scenario: 'snapshotOfRunning', atLeast: 25 },
   'a snapshot of a running VM, with all agents': { scenario: 'snapshotOfRunning', agents: true, atLeast: 25 },
   'a restore of a deleted VM': { scenario: 'restoreOfDeleted', step: 2, atLeast: 15 },

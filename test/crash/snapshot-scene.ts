@@ -11,6 +11,7 @@ import { legacyUuid } from '#api/identity/legacy-uuid.ts';
 import { VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import { STATE_LABEL } from '#api/storage/persistent-state.ts';
 import { STATE_CONFLICT } from '#api/storage/state-conflict.ts';
+import { labelPatch, urlsOf } from '#test/support/protection.ts';
 import { storePastAdmission, withoutFirmwareUuid } from '#test/support/old-objects.ts';
 import {
   aRestore,
@@ -45,6 +46,8 @@ interface Scenario {
   readonly makes: readonly [kind: string, name: string];
   /** Acts as the guest while there is no server. */
   meanwhile?(plane: VmPlane): Promise<void>;
+  /** Checks what holds at every moment, also between the restart and the end of the request. */
+  atRestart?(plane: VmPlane): Promise<void>;
   verify(plane: VmPlane, before: Before): Promise<void>;
 }
 
@@ -207,6 +210,47 @@ const restoreInPlace: Scenario = {
   },
 };
 
+/** A protected VM never lacks a claim, and the data of the snapshot is always on some disk. */
+const restoreOfProtected: Scenario = {
+  async prepare(plane) {
+    const before = await takeSnapshot(plane);
+    await protect(plane, 'True');
+    return before;
+  },
+  ask: restoreInPlace.ask,
+  makes: restoreInPlace.makes,
+  meanwhile: async (plane) => verifyData(plane),
+  async atRestart(plane) {
+    verifyData(plane);
+    const vm = await plane.get('VirtualMachine', 'db');
+    const { volumes } = vm.spec.template.spec;
+    const needed = [
+      ...volumes.map(({ persistentVolumeClaim }: Loose) => persistentVolumeClaim.claimName),
+      vm.status.stateClaim?.name,
+    ];
+    for (const name of needed) {
+      const { metadata } = await plane.get('PersistentVolumeClaim', name);
+      assert.equal(metadata.deletionTimestamp, undefined, `claim ${name}, which the VM needs, is not being deleted`);
+    }
+  },
+  async verify(plane, before) {
+    await restoreInPlace.verify(plane, before);
+    await protect(plane, null);
+  },
+};
+
+async function protect(plane: VmPlane, value: string | null): Promise<void> {
+  await plane.server.api.ok('PATCH', `${urlsOf('default').vms}/db`, { body: labelPatch(value) });
+  await plane.settle();
+}
+
+/** Checks that the nodes have the data of the snapshot: that of both disks, and the persistent state. */
+function verifyData(plane: VmPlane): void {
+  const storages = new Set(plane.nodes.flatMap(({ disks }) => [disks.own, disks.shared]));
+  const texts = [...storages].flatMap(({ snapshots }) => [...snapshots.values()].map(({ text }) => text));
+  assert.deepEqual(texts.toSorted(), ['precious', 'precious', 'sealed'], 'the data of the snapshot');
+}
+
 const restoreOfDeleted: Scenario = {
   async prepare(plane) {
     const before = await takeSnapshot(plane);
@@ -273,7 +317,7 @@ interface Crash {
 /** Kills the server after a number of writes and starts it again; returns false if the request needed fewer writes. */
 async function killDuring(
   plane: VmPlane,
-  { ask, makes, meanwhile }: Scenario,
+  { ask, makes, meanwhile, atRestart }: Scenario,
   { after, agents }: Crash,
 ): Promise<boolean> {
   const cut = plane.cutAfter(after);
@@ -291,6 +335,7 @@ async function killDuring(
   }
   await meanwhile?.(plane);
   await plane.restartServer({ agents });
+  await atRestart?.(plane);
   if ((await plane.find(...makes)) === undefined) await ask(plane);
   await plane.settle();
   return true;
@@ -317,7 +362,14 @@ async function runAllCrashPoints({ scenario: name, agents = false, from = 0, ste
   return points;
 }
 
-const scenarios = { snapshotOfRunning, restoreInPlace, restoreOfDeleted, restoreToAnotherName, oldVm };
+const scenarios = {
+  snapshotOfRunning,
+  restoreInPlace,
+  restoreOfProtected,
+  restoreOfDeleted,
+  restoreToAnotherName,
+  oldVm,
+};
 
 export interface Work {
   readonly scenario: keyof typeof scenarios;

@@ -14,7 +14,7 @@ import { DomainLocks } from '#node/guests/domain-locks.ts';
 import { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
 import type { HostApi } from '#node/endpoint/endpoint-agent.ts';
-import { guestUser, openQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { openQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 import { formatAddress } from '#api/devices/device-address.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
@@ -45,7 +45,7 @@ before(async () => {
     clock: systemClock,
     log: silentLog,
   };
-  api = await openHostApi({ dir, guestUser, ...parts });
+  api = await openHostApi({ dir, ...parts });
   const images = join(dir, 'host-images');
   for (const file of ['vmlinuz', 'initrd.gz']) copyFileSync(join(GUEST, file), join(images, file));
   for (const file of ['a', 'b', 'c']) writeFileSync(join(images, file), Buffer.alloc(MIB));

@@ -1,13 +1,13 @@
 /** Disks of real QEMU guests that cannot be opened or written: the hypervisor names the disk and the cause. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chown, mkdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { newUid } from '#lib/ids.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { echoDisk, writeWritingDisk, WRITTEN_SECTOR_AT } from '#node/hypervisor/qemu/testing/echo-guest.ts';
-import { guestUser, qemuScene, qemuSkipReason, type QemuScene } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { isSandboxed, qemuScene, qemuSkipReason, type QemuScene } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
 import { waitUntil } from '#node/hypervisor/testing/scene.ts';
 
 async function withScene(run: (scene: QemuScene) => Promise<void>): Promise<void> {
@@ -48,7 +48,7 @@ describe('qemu: disks with errors', { skip: qemuSkipReason(), timeout: 60_000 },
 
   it(
     'names the disk that has no space, and continues when there is some',
-    { skip: guestUser === undefined && 'requires root' },
+    { skip: !isSandboxed && 'requires root' },
     async () => {
       await withScene(async (scene) => {
         const { hypervisor } = scene;
@@ -58,7 +58,6 @@ describe('qemu: disks with errors', { skip: qemuSkipReason(), timeout: 60_000 },
         try {
           const [path, filler] = [join(dir, 'disk.img'), join(dir, 'filler')];
           await writeWritingDisk(path);
-          if (guestUser !== undefined) await chown(path, guestUser.uid, guestUser.gid);
           await writeFile(filler, Buffer.alloc(2 ** 20)).catch(() => undefined);
           const plain = scene.definition();
           const devices = plain.devices.filter(({ type }) => type !== 'interface');

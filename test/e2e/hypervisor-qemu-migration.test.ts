@@ -1,7 +1,7 @@
 /** Migrations between two real QEMU processes: what the conformance suite (hypervisor-qemu.test.ts) cannot check from outside. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { access, chmod, chown, mkdir, readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -20,11 +20,13 @@ import { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import { echoDisk, READY, writeEchoDisk } from '#node/hypervisor/qemu/testing/echo-guest.ts';
 import {
   guestFile,
-  guestUser,
+  isSandboxed,
   qemuScene,
   qemuSkipReason,
   type QemuScene,
 } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { ownUserAccess } from '#node/hypervisor/qemu/process/file-access.ts';
+import { Sandboxes } from '#node/hypervisor/qemu/sandbox/sandbox.ts';
 import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 import { aDisk } from '#node/hypervisor/testing/a-definition.ts';
 import { hasEnded, stateOf, waitUntil } from '#node/hypervisor/testing/scene.ts';
@@ -85,7 +87,7 @@ describe('qemu: a migrating guest', { skip, timeout: 60_000 }, () => {
 
         assert.equal(stateOf(move.target, guest.id), 'running');
         for (const dir of [scene.nodeDir, scene.secondDir]) {
-          await assert.rejects(access(join(dir, 'domains', guest.id, 'key')));
+          assert.deepEqual(await readdir(join(dir, 'domains', guest.id, 'key')), []);
           const log = await readFile(join(dir, 'domains', guest.id, 'qemu.log'), 'utf8');
           assert.ok(!log.includes(secret ?? ''));
         }
@@ -112,7 +114,7 @@ describe('qemu: a migrating guest', { skip, timeout: 60_000 }, () => {
       assert.notEqual(stateOf(move.target, guest.id), 'running');
       await move.target.destroy(guest.id);
       for (const dir of [scene.nodeDir, scene.secondDir]) {
-        await assert.rejects(access(join(dir, 'domains', guest.id, 'key')), dir);
+        assert.deepEqual(await readdir(join(dir, 'domains', guest.id, 'key')), [], dir);
       }
     });
   });
@@ -161,7 +163,9 @@ describe('qemu: a migrating guest', { skip, timeout: 60_000 }, () => {
       const dir = new DomainDir(join(scene.nodeDir, 'domains'), guest.id);
       const server = await reachableAddress(parseEndpointAddress(outgoing.endpoint.disks ?? ''), {
         dir,
-        user: guestUser,
+        files: isSandboxed
+          ? new Sandboxes(join(scene.nodeDir, 'domains'), { runcBinary: 'runc', clock: systemClock }).accessOf(guest.id)
+          : ownUserAccess,
       });
       await startMirrors(qmp, disks, { server, tlsCreds: undefined }, { bytesPerSecond: 0 });
       const ready = async () => areReady(await readBlockJobs(qmp), disks) || undefined;
@@ -253,7 +257,6 @@ describe('qemu: the state of a migrating guest', { skip, timeout: 120_000 }, () 
       const [here, elsewhere] = [await stateDir(scene.nodeDir), await stateDir(scene.secondDir)];
       // An earlier attempt may have left such a file.
       await guestFile(elsewhere, 'tpm/tpm2-00.permall', Buffer.from('of another time'));
-      if (guestUser !== undefined) await chown(join(elsewhere, 'tpm'), guestUser.uid, guestUser.gid);
       const plain = scene.definition();
       const guest: DomainDefinition = {
         ...plain,
@@ -408,7 +411,7 @@ async function guestWithDisks(scene: QemuScene) {
     }
     return {
       raw: { path: raw, format: 'raw' },
-      layer: { path: layer, format: 'qcow2' },
+      layer: { path: layer, format: 'qcow2', base: join(dir, 'volumes/layer/base.img') },
       fixed: { path: fixed, format: 'raw' },
     } as const;
   };
@@ -427,7 +430,7 @@ async function guestWithDisks(scene: QemuScene) {
 function withDisks(plain: DomainDefinition, sources: Record<string, DiskSource>): DomainDefinition {
   const disks = Object.entries(sources).map(([name, source], i): Device => {
     const disk = aDisk(name, 3 + i, source);
-    return name === 'fixed' ? ({ ...disk, readonly: true } as Device) : disk;
+    return name === 'fixed' ? { ...disk, readonly: true } : disk;
   });
   return { ...plain, devices: [...plain.devices, ...disks] };
 }

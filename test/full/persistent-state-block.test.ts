@@ -11,7 +11,7 @@ import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { poll } from '#node/hypervisor/qemu/process/timing.ts';
-import { guestUser, qemuScene, qemuSkipReason, type QemuScene } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { isSandboxed, qemuScene, qemuSkipReason, type QemuScene } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
 import { hasEnded, waitUntil } from '#node/hypervisor/testing/scene.ts';
 import { aLocalVolume, aScene } from '#node/volumes/local/testing/volumes-scene.ts';
 import { createVolumes } from '#node/volumes/local/volumes.ts';
@@ -56,13 +56,12 @@ async function waitForReport({ hypervisor }: QemuScene, id: string, tag: string)
 test('TPM and EFI variables survive kill -9 and another domain', { skip: skipReason(), timeout: 600_000 }, async () => {
   const scene = await qemuScene();
   await using objects = aScene();
-  objects.bind('state', aLocalVolume({ mode: guestUser === undefined ? 'Filesystem' : 'Block', storage: '10Mi' }));
+  objects.bind('state', aLocalVolume({ mode: isSandboxed ? 'Block' : 'Filesystem', storage: '10Mi' }));
   await mkdir(join(scene.nodeDir, 'shared'));
   const volumes: Volumes = await createVolumes({
     nodeName: 'node-1',
     nodeDir: scene.nodeDir,
     sharedDir: join(scene.nodeDir, 'shared'),
-    ...(guestUser && { guestUser }),
     log: silentLog,
   });
   const startDomain = async () => {

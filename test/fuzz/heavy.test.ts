@@ -164,7 +164,7 @@ for (const [name, one] of Object.entries(cases)) {
     const { millis, result } = await longestTurn(send);
     assert.equal(defectOf(result), undefined);
     assert.deepEqual(api.takeErrors(), []);
-    const stalls = isStall(millis, request) && (await stallsEachTime(send, request));
+    const stalls = isStall(millis) && (await stallsEachTime(send));
     assert.equal(stalls, false, `it took ${millis.toFixed(0)} ms for ${request.body.length} bytes`);
   });
 }

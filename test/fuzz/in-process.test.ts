@@ -82,7 +82,7 @@ async function sendRandomRequest(api: InProcessApi, world: FuzzWorld, found: Fin
     return;
   }
   found.record(request, result, api.takeErrors());
-  if (isStall(millis, request) && (await stallsEachTime(send, request))) {
+  if (isStall(millis) && (await stallsEachTime(send))) {
     found.defects.push(`blocked the event loop for ${millis.toFixed(0)} ms\n  ${describeRequest(request)}`);
   }
   await removeInterfering(api, request, result);

@@ -48,6 +48,7 @@ export const VALID_OBJECTS: Readonly<Record<string, Loose>> = {
   persistentvolumes: {
     spec: { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/data' } },
   },
+  limitranges: { spec: { limits: [{ type: 'Container', max: { memory: '1Gi' } }] } },
   resourcequotas: { spec: { hard: { pods: '10' } } },
   jobs: { spec: { template: { spec: pod }, completions: 1, parallelism: 1, backoffLimit: 2 } },
   leases: { spec: { holderIdentity: 'a', leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:00.000000Z' } },

@@ -242,6 +242,8 @@ suite('virtctl with disks', () => {
       /Note: the cloud-init data of the disk seed is in the Secret keys and is not exported; use/,
     );
     assert.ok(!readFileSync(bare).includes(secret.userdata));
+    // Disks and TPM state are secrets, too.
+    assert.equal(statSync(bare).mode & 0o777, 0o600);
     const asked = await scene.virtctl('import', 'ovf', bare, '--name', 'sprout', '--dry-run');
     assert.match(
       asked.err,

@@ -8,6 +8,7 @@ import { asAccount, type OperatorPlane } from '#operator/testing/operator-plane.
 import { startAdmissionScene, type AdmissionScene } from '#test/scenarios/admission-scene.ts';
 import { ADMIN, type TestResponse, type Loose, type TestApi } from '#test/support/test-api.ts';
 
+const REPLACED = { metadata: { annotations: { 'selfsame.io/replaced-by': 'x' } } };
 const LABEL = 'kubevirt.io/vm-delete-protection';
 const MARK = 'selfsame.io/protected-vms';
 const BY = 'selfsame.io/delete-protection-by';
@@ -272,6 +273,8 @@ describe('what a protected VM depends on', () => {
     const vm = await createVm(labels('true'));
     const { claim, volume } = await claimOf(vm.metadata.name);
     await markController.end();
+    assert.equal((await api.call('DELETE', claim, { user: asAccount('restore-controller') })).status, 403);
+    await api.ok('PATCH', claim, { body: REPLACED, user: asAccount('restore-controller') });
     await api.ok('DELETE', claim, { user: asAccount('restore-controller') });
     await plane.settle();
     // While the mark exists, its finalizer stays: a volume that is only Released would be deleted with its data.
@@ -427,6 +430,7 @@ describe('between label and mark', () => {
       assert.equal(answer.status, 403, `${path}: ${answer.text}`);
       assert.match(webhookMessage(answer), want);
     }
+    await api.ok('PATCH', claim, { body: REPLACED, user: asAccount('restore-controller') });
     await api.ok('DELETE', `${claim}?dryRun=All`, { user: asAccount('restore-controller') });
     await api.ok('PATCH', `${VMS}/${name}`, { body: labels('false') });
     await api.ok('DELETE', claim);

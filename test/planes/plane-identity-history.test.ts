@@ -7,7 +7,7 @@ import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { historyOf } from '#test/support/identity-history.ts';
 import { aMigration, startMigratingVm, VM } from '#test/support/migrating-vm.ts';
 import { storePastAdmission, withoutFirmwareUuid } from '#test/support/old-objects.ts';
-import { aRestore, aSnapshot, contentOf } from '#test/support/snapshots.ts';
+import { aRestore, aSnapshot, contentOf, rewriteContent } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { TransitionScene } from '#test/support/transition-scene.ts';
 import { aClaim, aVm, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
@@ -159,7 +159,7 @@ test('every change of the identity is in its history', async (t) => {
     const { url } = await contentOf(plane, 'old-then');
     const domain = { firmware: { uuid: null, serial: null } };
     const source = { virtualMachine: { spec: { template: { spec: { domain } } } }, virtualMachineIdentity: null };
-    assert.equal((await plane.call('PATCH', url, { body: { spec: { source } } })).status, 200);
+    await rewriteContent(plane, url, { source });
     await plane.runVerb('start', 'old');
     const [uuid] = await historyOf(plane, 'old');
     assert.equal(uuid, 'firmware.uuid: legacy rule: the uuid is derived from the name of the VM');

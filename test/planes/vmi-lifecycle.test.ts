@@ -4,6 +4,7 @@ import { test, type TestContext } from 'node:test';
 import { VMI_FINALIZER } from '#api/names.ts';
 import { virtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
 import { virtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { virtualMachine } from '#api/virtual-machine/kind.ts';
 import { storageController } from '#controllers/storage/storage-controller.ts';
 import { kubevirt } from '#api/kubevirt/kind.ts';
 import { vmiController } from '#controllers/vmi/vmi-controller.ts';
@@ -15,7 +16,7 @@ const RUNNING = { phase: 'Running', conditions: READY };
 const LOCAL = { volumeBindingMode: 'WaitForFirstConsumer', parameters: { scope: 'node' } };
 
 async function start(t: TestContext, ...nodes: string[]): Promise<VmiScene> {
-  const kinds = [kubevirt, virtualMachineInstance, virtualMachineInstanceMigration];
+  const kinds = [kubevirt, virtualMachine, virtualMachineInstance, virtualMachineInstanceMigration];
   const scene = await startVmiScene(t, [vmiController, storageController], kinds);
   for (const node of nodes) await scene.addNode(node);
   return scene;

@@ -164,6 +164,12 @@ async function exerciseControllers(plane: VmPlane): Promise<void> {
   const meta = (name: string) => ({ metadata: { name } });
   await create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', ...meta('brief') });
   await api.ok('DELETE', '/api/v1/namespaces/brief');
+  await create('/api/v1/namespaces/default/resourcequotas', {
+    apiVersion: 'v1',
+    kind: 'ResourceQuota',
+    ...meta('roomy'),
+    spec: { hard: { pods: '1k', 'count/secrets': '1k' } },
+  });
   const account = { 'kubernetes.io/service-account.name': 'default' };
   await create('/api/v1/namespaces/default/secrets', {
     apiVersion: 'v1',

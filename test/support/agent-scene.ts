@@ -185,7 +185,7 @@ export async function startAgentScene(t: TestContext, options: SceneOptions = {}
       volumes,
       guest: undefined,
       endpoint: { address: '127.0.0.1', port: 10_250 },
-      guestUser: undefined,
+      sandboxed: false,
       clock,
       log: silentLog,
       ...options,

@@ -60,6 +60,10 @@ export class CuttingStore implements Store {
     return this.#store.list(collection, range);
   }
 
+  listLatest(collection: string, prefix: string): readonly Entry[] {
+    return this.#store.listLatest(collection, prefix);
+  }
+
   count(collection: string): number {
     return this.#store.count(collection);
   }

@@ -8,6 +8,7 @@ import { ensurePki } from '#engine/auth/certificates.ts';
 import { issueOutwardIdentity } from '#engine/auth/front-proxy.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
 import { createCore, type Core } from '#engine/core.ts';
+import type { ConnectionSizes } from '#engine/http/connection-limits.ts';
 import { HttpsListener } from '#engine/http/server.ts';
 import { LocalServices } from '#engine/remote/local-services.ts';
 import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
@@ -33,7 +34,7 @@ export interface FrontServer {
 
 export async function startFrontServer(
   t: Scope,
-  { clock = systemClock }: { clock?: Clock } = {},
+  { clock = systemClock, connectionSizes }: { clock?: Clock; connectionSizes?: ConnectionSizes } = {},
 ): Promise<FrontServer> {
   const pkiDir = join(createTemporaryDir(t), 'pki');
   const hosts = ['127.0.0.1', 'localhost'];
@@ -49,6 +50,7 @@ export async function startFrontServer(
     ca: pki.caPem,
     handler: core.handler,
     authenticate: createAuthenticator({ tokens: core.tokens }),
+    ...(connectionSizes && { connectionSizes }),
     log: silentLog,
   });
   const accessOf = (user: string, groups: readonly string[] = []): ClusterAccess => {

@@ -62,7 +62,7 @@ export class MigratingGuest {
         template: {
           spec: {
             domain: {
-              readState: { guest: '256Mi' },
+              memory: { guest: '256Mi' },
               firmware: {
                 bootloader: { efi: { secureBoot: false, persistent: true } },
                 kernelBoot: { kernelArgs: 'console=ttyS0 quiet no_timer_check', container: { image: GUEST_IMAGE } },

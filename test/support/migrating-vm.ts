@@ -131,13 +131,16 @@ export async function assertInvariants(plane: VmPlane, text: string, judgement: 
     [[node.name, 'Running']],
     'it has one pod',
   );
-  assert.equal((await plane.get('VirtualMachine', VM)).status.printableStatus, 'Running');
+  const vm = await plane.get('VirtualMachine', VM);
+  assert.equal(vm.status.printableStatus, 'Running');
 
   const claims = await plane.list('PersistentVolumeClaim');
   const ofState = claims.filter(({ metadata }) => metadata.name.startsWith('persistent-state-for'));
   assert.equal(ofState.length, 1, 'its state has one claim');
-  const { uid } = (await plane.get('VirtualMachine', VM)).metadata;
+  const { uid } = vm.metadata;
   assert.equal(findStateClaim(ofState, { vmName: VM, ownerUid: uid })?.metadata.uid, ofState[0]!.metadata.uid);
+  const { metadata } = ofState[0]!;
+  assert.deepEqual(vm.status.stateClaim, { name: metadata.name, uid: metadata.uid }, 'the VM names its state claim');
   assert.equal(ofState[0]!.metadata.annotations[stateAnnotationOf(VM)], 'true');
   assert.equal(ofState[0]!.metadata.labels[STATE_LABEL], VM);
   const { storageClassName, volumeMode, accessModes } = ofState[0]!.spec;

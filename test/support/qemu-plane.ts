@@ -15,7 +15,7 @@ import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { startNodeAgent, type RunningAgent } from '#node/agent/node-agent.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
-import { guestUser, openQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { isSandboxed, openQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
 import { createVolumes } from '#node/volumes/local/volumes.ts';
 import type { Volumes } from '#node/volumes/volumes-port.ts';
 import { placeGuestFiles } from '#plane/node/guest-files.ts';
@@ -78,7 +78,6 @@ export class QemuNode {
       nodeName: name,
       nodeDir: dir,
       sharedDir: shared,
-      ...(guestUser && { guestUser }),
       log: silentLog,
     });
     this.#agent = await startNodeAgent({
@@ -92,7 +91,7 @@ export class QemuNode {
       volumes: this.#volumes,
       guest: await placeGuestFiles(GUEST, dir),
       endpoint: { address: '127.0.0.1', port: 10_250 },
-      guestUser,
+      sandboxed: isSandboxed,
       hostDir: dir,
       peers: streams.peersOf(name),
       clock: systemClock,

@@ -21,6 +21,7 @@ import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
 import { requestWebSocket } from '#lib/websocket/websocket-handshake.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
+import { removeSandboxes } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
 import { killProcessesBelow, processesBelow } from '#test/support/processes-below.ts';
 import { spawnServer, openTransport, type Scope, type ServerProcess } from '#test/support/server-process.ts';
 
@@ -120,6 +121,7 @@ export async function startRealPlane(
     const ended = plane.server.kill('SIGKILL');
     killProcessesBelow(dataDir);
     await ended;
+    for (const node of readdirSync(join(dataDir, 'nodes'))) await removeSandboxes(join(dataDir, 'nodes', node));
     releaseMountsBelow(dataDir);
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
   });

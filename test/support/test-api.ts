@@ -11,6 +11,7 @@ import type { Store } from '#engine/store/store.ts';
 import type { TokenLookup } from '#engine/auth/tokens.ts';
 import { startControllers } from '#engine/controllers/start.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
+import { FairTurns } from '#lib/fair-turns.ts';
 import { silentLog } from '#lib/log.ts';
 
 export const ADMIN: UserInfo = { name: 'admin', groups: [MASTERS, 'system:authenticated'] };
@@ -23,6 +24,8 @@ export interface CallOptions {
   readonly contentType?: string;
   readonly accept?: string;
   readonly user?: UserInfo;
+  /** By default the request comes from this process. */
+  readonly sourceIp?: string;
 }
 
 // The body of a response is whatever the API returns; tests read it without types.
@@ -82,7 +85,9 @@ export async function startTestApi({
   wrapHandler = (handler) => handler,
 }: TestApiOptions = {}): Promise<TestApi> {
   const open = store ?? (await openMemoryStore());
-  const created = createCore({ store: open, clock, log: silentLog, tokens, services, audit });
+  // Without rests between large requests: tests wait only for promises.
+  const turns = new FairTurns(() => 0);
+  const created = createCore({ store: open, turns, clock, log: silentLog, tokens, services, audit });
   const core = { ...created, handler: wrapHandler(created.handler) };
   const running = controllers ? await startControllers({ core, caPem: TEST_CA, clock, log: silentLog }) : undefined;
   core.markStarted();
@@ -146,6 +151,7 @@ function requestOf(method: string, url: string, options: CallOptions): ApiReques
     accept: options.accept ?? 'application/json',
     contentType: options.contentType ?? (method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'),
     userAgent: 'test',
+    sourceIp: options.sourceIp,
     body: async () => bytes,
     signal: new AbortController().signal,
   };

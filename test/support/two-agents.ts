@@ -123,7 +123,7 @@ export async function startTwoAgents(t: TestContext): Promise<TwoAgents> {
       volumes: volumes[name],
       guest: undefined,
       endpoint: { address: '127.0.0.1', port: 10_250 },
-      guestUser: undefined,
+      sandboxed: false,
       clock,
       log: silentLog,
       peers: {

@@ -116,7 +116,7 @@ export class SimulatedNode {
       volumes: this.disks.volumes(),
       guest: this.guest,
       endpoint: { address: '127.0.0.1', port: 10_250 },
-      guestUser: undefined,
+      sandboxed: false,
       peers: this.#options.streams.peersOf(name),
       clock,
       log: silentLog,

@@ -36,6 +36,7 @@ const URLS: Readonly<Record<string, string>> = {
   Pod: `/api/v1/${NAMESPACED}/pods`,
   PersistentVolumeClaim: `/api/v1/${NAMESPACED}/persistentvolumeclaims`,
   PersistentVolume: '/api/v1/persistentvolumes',
+  ResourceQuota: `/api/v1/${NAMESPACED}/resourcequotas`,
   StorageClass: '/apis/storage.k8s.io/v1/storageclasses',
   Node: '/api/v1/nodes',
   Event: `/api/v1/${NAMESPACED}/events`,

@@ -175,7 +175,8 @@ async function startPlaneControllers({ core }: TestApi, clock: FakeClock, wanted
     async ready() {
       const synced = { is: false };
       const all = informers.waitForSync().then(() => (synced.is = true));
-      for (let round = 0; !synced.is && round < 100; round++) {
+      for (let round = 0; !synced.is; round++) {
+        assert.ok(round < 100, 'the informers do not sync: is each kind installed that a controller watches?');
         await settle();
         await clock.advance(1000);
       }

@@ -51,7 +51,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     why: 'protobuf bodies become the same values as JSON bodies, by the types of the built-in kinds alone',
   },
   'engine/body': {
-    sees: ['lib', 'kube', ...engine('encoding', 'protobuf')],
+    sees: ['lib', 'kube', ...engine('request', 'encoding', 'protobuf')],
     why: 'a body is decoded before anything is decided about it',
   },
   'engine/managed-fields': {
@@ -163,12 +163,13 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     sees: [...VALUES, 'node/hardware'],
     why: 'an instance becomes a definition by pure functions, for any hypervisor',
   },
+  'node/sandbox': { sees: ['lib'], why: 'a sandbox is the same for a guest and for a program that reads an image' },
   'node/hypervisor': {
     sees: [...VALUES, 'node/hardware'],
     why: 'a hypervisor runs definitions; it does not know where they come from, and the port knows no implementation',
   },
   'node/hypervisor/qemu': {
-    sees: [...VALUES, 'node/hardware', 'node/hypervisor'],
+    sees: [...VALUES, 'node/hardware', 'node/sandbox', 'node/hypervisor'],
     why: 'it runs definitions with QEMU, for any agent',
   },
   'node/hypervisor/fake': {
@@ -177,7 +178,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   },
   'node/volumes': { sees: [...VALUES, 'node/hardware'], why: 'the port of volumes knows no implementation' },
   'node/volumes/local': {
-    sees: [...VALUES, 'node/hardware', 'node/volumes'],
+    sees: [...VALUES, 'node/hardware', 'node/sandbox', 'node/volumes'],
     why: 'volumes are files of this machine; the agent looks up the objects and decides when',
   },
   'node/guest-agent': {

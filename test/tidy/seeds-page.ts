@@ -4,6 +4,7 @@
  */
 import { posix } from 'node:path';
 import type { SourceFile } from '#test/tidy/rules.ts';
+import { brokenLinks } from '#test/tidy/test-links.ts';
 
 /** A requirement: one row of a table. */
 interface Requirement {
@@ -14,7 +15,6 @@ interface Requirement {
 const COLUMNS = ['Requirement', 'Implemented in', 'Unit', 'Plane', 'Guest', 'Different on purpose'];
 /** The columns that name tests: unit, plane and guest. */
 const PROOFS = [2, 3, 4];
-const LINK = /\[[^\]]+\]\(([^\s)]+)(?: "([^"]*)")?\)/g;
 
 export interface SeedsPage {
   readonly requirements: number;
@@ -51,14 +51,3 @@ function requirementsOf(text: string): Requirement[] {
 
 const isProof = (cell: string) => /\]\([^\s)]+\.(?:test\.ts|txt)/.test(cell);
 const isMeasured = (cells: readonly string[]) => /\]\(\.\.\/bench\//.test(cells[1] ?? '');
-
-function brokenLinks(cell: string, folder: string, texts: ReadonlyMap<string, string>): string[] {
-  return [...cell.matchAll(LINK)].flatMap(([, target = '', title]) => {
-    const path = posix.normalize(posix.join(folder, target));
-    const text = texts.get(path) ?? '';
-    if (!texts.has(path)) return [`links to ${path}, which does not exist`];
-    return title === undefined || text.includes(title)
-      ? []
-      : [`names the test "${title}", which ${path} does not have`];
-  });
-}

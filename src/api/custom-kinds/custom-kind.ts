@@ -1,5 +1,6 @@
 /** Defines a custom kind as one value, and builds its CustomResourceDefinition. */
 import { groupResource, type KubeObject, type ResourceType } from '#kube/meta.ts';
+import { NODE_COMPANION_ANNOTATION, NODE_FIELDS_ANNOTATION, NODE_LABEL_ANNOTATION } from '#kube/node-user.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
@@ -24,6 +25,11 @@ export interface CustomKind<T extends KubeObject = KubeObject> {
   readonly status?: Schema;
   readonly specRequired?: boolean;
   readonly description: string;
+  /** The places in which objects name their nodes. Nodes then read only objects that name them, and list by the label. */
+  readonly nodes?:
+    | { readonly label: string; readonly fields: readonly string[] }
+    /** Objects of this kind belong to the objects of the same name of another kind. */
+    | { readonly companion: ResourceType };
 }
 
 function crdNameOf({ type }: CustomKind): string {
@@ -36,7 +42,10 @@ export function buildCrd(kind: CustomKind): KubeObject {
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
-    metadata: { name: crdNameOf(kind) },
+    metadata: {
+      name: crdNameOf(kind),
+      ...(kind.nodes === undefined ? {} : { annotations: nodeAnnotations(kind.nodes) }),
+    },
     spec: {
       group: type.group,
       scope: type.namespaced ? 'Namespaced' : 'Cluster',
@@ -60,6 +69,12 @@ export function buildCrd(kind: CustomKind): KubeObject {
       ],
     },
   };
+}
+
+function nodeAnnotations(nodes: NonNullable<CustomKind['nodes']>): Record<string, string> {
+  if ('companion' in nodes) return { [NODE_COMPANION_ANNOTATION]: groupResource(nodes.companion) };
+  const { label, fields } = nodes;
+  return { [NODE_LABEL_ANNOTATION]: label, [NODE_FIELDS_ANNOTATION]: fields.join(',') };
 }
 
 function buildRootSchema({ description, spec, status, specRequired = true }: CustomKind): Schema {

@@ -45,7 +45,12 @@ export const vmiVolumeSchema = obj(
     ),
     hostDisk: obj(
       {
-        path: str({ minLength: 1, maxLength: 4096 }),
+        path: str({
+          minLength: 1,
+          maxLength: 4096,
+          description:
+            'A file in the directory host-disks/NAMESPACE of the node, or one that the administrator allows.',
+        }),
         type: oneOf(['Disk', 'DiskOrCreate']),
         capacity: quantity({ description: 'The size of the file if it is created.' }),
         shared: bool(),

@@ -14,6 +14,8 @@ export interface Configuration {
   readonly specialManagedDevices: readonly { readonly type: string; readonly device: string }[];
   /** StorageClass of persistent state; undefined: the default class. */
   readonly vmStateStorageClass: string | undefined;
+  /** Guest memory in percent of the memory that the scheduler reserves for it. */
+  readonly memoryOvercommit: number;
   /** SMBIOS strings of guests; undefined: those of the hypervisor. */
   readonly smbios: Smbios | undefined;
   /** Strategy of VMs that set none. */
@@ -44,6 +46,7 @@ export function configurationOf(kubevirt: Pick<KubeVirt, 'spec'> | undefined): C
     smbios,
     evictionStrategy,
     migrations,
+    developerConfiguration,
   } = kubevirt?.spec?.configuration ?? {};
   const amd64 = architectureConfiguration?.amd64;
   return {
@@ -52,6 +55,7 @@ export function configurationOf(kubevirt: Pick<KubeVirt, 'spec'> | undefined): C
     directLuns: directLuns ?? [],
     specialManagedDevices: specialManagedDevices ?? [],
     vmStateStorageClass: vmStateStorageClass || undefined,
+    memoryOvercommit: developerConfiguration?.memoryOvercommit ?? 100,
     smbios,
     evictionStrategy: evictionStrategy ?? 'None',
     migrations: { ...MIGRATION_DEFAULTS, ...migrations },

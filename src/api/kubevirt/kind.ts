@@ -37,6 +37,14 @@ export const kubevirtSpec = obj({
         description: 'Slows the guest down if it changes memory faster than it can be copied. Defaults to false.',
       }),
     }),
+    developerConfiguration: obj({
+      memoryOvercommit: int32({
+        minimum: 100,
+        maximum: 1000,
+        description:
+          'Memory of guests in percent of the memory that the scheduler reserves for them. Defaults to 100: all of it.',
+      }),
+    }),
     smbios: overrideOptions(smbios, {
       description: 'SMBIOS strings of new VMs; a VM keeps those it was created with. Defaults to those of QEMU.',
     }),

@@ -29,6 +29,14 @@ export const STATE_LABEL = 'persistent-state-for';
 export const RELEASED = 'false';
 /** On claims: the uid of the claim that they replace. */
 export const SUPERSEDES_ANNOTATION = 'selfsame.io/supersedes';
+/**
+ * On claims that a migration or restore replaces: the uid of the claim, or of the restore, that replaces them. Only the
+ * controllers in CLAIM_REPLACERS can write it (operator/objects/protected-claims.ts), so that they delete only what they
+ * have marked themselves.
+ */
+export const REPLACED_BY_ANNOTATION = 'selfsame.io/replaced-by';
+/** The beginning of the keys of all labels and annotations that make a claim the state of a VM. */
+export const STATE_MARK_PREFIX = STATE_LABEL;
 
 const PREFIX = `${STATE_LABEL}-`;
 /** With the prefix, the longest name of an annotation or value of a label. */
@@ -44,6 +52,10 @@ export interface StateOwner {
   readonly vmName: string;
   /** uid of the VM, or of an instance without a VM. */
   readonly ownerUid: string;
+  /** The uid of the claim that the status of the VM names. Users cannot write it, unlike the marks of claims. */
+  readonly recordedUid?: string;
+  /** Returns the VM that has the claim as a disk. Such a claim is nobody's state, whatever marks a user gives it. */
+  diskUserOf?(claimName: string): string | undefined;
 }
 
 export function needsState({ domain }: Pick<VmiSpec, 'domain'>): boolean {
@@ -52,10 +64,21 @@ export function needsState({ domain }: Pick<VmiSpec, 'domain'>): boolean {
   return keepsTpm || domain.firmware?.bootloader?.efi?.persistent === true;
 }
 
-/** Returns the owner of the state. The state of an instance belongs to its VM, if there is one. */
-export function stateOwnerOf(owner: Stored<VirtualMachine> | Stored<VirtualMachineInstance>): StateOwner {
+/**
+ * Returns the owner of the state. The state of an instance belongs to its VM, if there is one: `vm`, whose status names
+ * the claim.
+ */
+export function stateOwnerOf(
+  owner: Stored<VirtualMachine> | Stored<VirtualMachineInstance>,
+  vm: Stored<VirtualMachine> | undefined = isVm(owner) ? owner : undefined,
+): StateOwner {
   const { name, uid } = vmOf(owner) ?? owner.metadata;
-  return { vmName: name, ownerUid: uid };
+  const recordedUid = vm?.metadata.uid === uid ? vm.status?.stateClaim?.uid : undefined;
+  return { vmName: name, ownerUid: uid, ...(recordedUid !== undefined && { recordedUid }) };
+}
+
+function isVm(owner: Stored<VirtualMachine> | Stored<VirtualMachineInstance>): owner is Stored<VirtualMachine> {
+  return owner.kind === VIRTUAL_MACHINES.kind;
 }
 
 /** Returns the owner reference of an instance to its VM. Owners of VMs themselves do not count. */
@@ -97,7 +120,10 @@ export function stateAnnotationOf(vmName: string): string {
 /** Returns the keys of all VMs whose state the claim may hold, by a mark or by its name: to find claims by index. */
 export function stateKeysOfClaim(claim: PersistentVolumeClaim): string[] {
   const { name = '' } = claim.metadata;
-  const named = name.startsWith(PREFIX) ? [stateKeyOf(name.slice(PREFIX.length))] : [];
+  if (!name.startsWith(PREFIX)) return [...new Set(markedKeysOf(claim))];
+  // A claim for the target of a migration has no mark before the hand-over, but it has an owner.
+  const owner = controllerOf(claim)?.name;
+  const named = [stateKeyOf(name.slice(PREFIX.length)), ...(owner === undefined ? [] : [stateKeyOf(owner)])];
   return [...new Set([...markedKeysOf(claim), ...named])];
 }
 
@@ -105,15 +131,49 @@ export function stateKeysOfClaim(claim: PersistentVolumeClaim): string[] {
  * Returns the claim that holds the state of the VM now. `claims` are those of the namespace, or at least all of them
  * that have the key of the VM (stateKeysOfClaim).
  *
- * Prefers claims that the VM controls to those without an owner, then marked claims to those with the legacy name, then
- * the newest. Thus marking another claim cannot replace the VM's own. Claims of other owners are never returned
- * (state-conflict.ts); these include an earlier VM of the same name, which had another uid.
+ * Prefers the claim that the status of the VM names, then claims that the VM controls to those without an owner, then
+ * marked claims to those with the legacy name, then the newest. Thus creating or marking another claim cannot replace the
+ * VM's own. A claim that a migration or restore has replaced counts as its replacement. Claims of other owners are never
+ * returned (state-conflict.ts); these include an earlier VM of the same name, which had another uid.
  */
 export function findStateClaim(claims: Iterable<Claim>, owner: StateOwner): Claim | undefined {
-  const all = [...claims].filter((claim) => isMarkedFor(claim, owner.vmName) || hasLegacyNameOf(claim, owner.vmName));
-  const own = all.filter((claim) => controllerUid(claim) === owner.ownerUid);
-  const free = all.filter((claim) => hasNoOwner(claim) && isNotMarkedForOthers(claim, stateKeyOf(owner.vmName)));
-  return newestCurrent(own, own, owner) ?? newestCurrent(free, [...own, ...free], owner);
+  const all = [...claims];
+  const marked = all.filter((claim) => isMarkedFor(claim, owner.vmName) || hasLegacyNameOf(claim, owner.vmName));
+  const isOwn = (claim: Claim) => controllerUid(claim) === owner.ownerUid;
+  const isFree = (claim: Claim) => hasNoOwner(claim) && isNotMarkedForOthers(claim, stateKeyOf(owner.vmName));
+  const recorded = all.find(({ metadata }) => metadata.uid === owner.recordedUid);
+  if (recorded !== undefined) {
+    const current = followReplacements(recorded, all, owner);
+    const isUsable = current !== recorded || (marked.includes(current) && (isOwn(current) || isFree(current)));
+    if (isUsable && !isDeleting(current)) return current;
+  }
+  const states = marked.filter(({ metadata }) => owner.diskUserOf?.(metadata.name) === undefined);
+  const [own, free] = [states.filter(isOwn), states.filter(isFree)];
+  const found = newestCurrent(own, own, owner) ?? newestCurrent(free, [...own, ...free], owner);
+  const current = found && followReplacements(found, all, owner);
+  return current !== undefined && isDeleting(current) ? undefined : current;
+}
+
+/** Returns the claim that has replaced this one and belongs to the owner, or the claim itself. */
+export function followReplacements(
+  claim: Claim,
+  claims: readonly Claim[],
+  { ownerUid }: Pick<StateOwner, 'ownerUid'>,
+): Claim {
+  const seen = new Set<string>();
+  let current = claim;
+  for (;;) {
+    seen.add(current.metadata.uid);
+    const by = replacedBy(current);
+    const next = claims.find((one) => one.metadata.uid === by && controllerUid(one) === ownerUid);
+    if (next === undefined || seen.has(next.metadata.uid)) return current;
+    current = next;
+  }
+}
+
+/** Returns the uid of the object that replaces the claim. */
+export function replacedBy({ metadata }: KubeObject): string | undefined {
+  return metadata.annotations?.[REPLACED_BY_ANNOTATION];
 }
 
 /** Returns the newest claim that is not superseded by one of `candidates`. */
@@ -184,4 +244,9 @@ function hashOf(text: string, length: number): string {
 /** Returns the state claim of a launcher pod. */
 export function stateClaimIn({ spec }: Pod): string | undefined {
   return spec.volumes?.find(({ name }) => name === STATE_POD_VOLUME)?.persistentVolumeClaim?.claimName;
+}
+
+/** Returns the claim that the status of an instance reports. */
+export function reportedStateClaim({ status }: VirtualMachineInstance): string | undefined {
+  return status?.volumeStatus?.find(({ name }) => name === STATE_VOLUME)?.persistentVolumeClaimInfo?.claimName;
 }

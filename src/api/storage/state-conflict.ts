@@ -33,11 +33,16 @@ export function findStateConflicts(claims: Iterable<Claim>, owner: StateOwner): 
   return findStateClaim(all, owner) === undefined ? listConflictingClaims(all, owner) : [];
 }
 
-/** Returns all claims that are marked for the VM and have another owner, even if the VM has a claim of its own. */
+/**
+ * Returns all claims that are marked for the VM and have another owner or are disks, even if the VM has a claim of its
+ * own.
+ */
 export function listConflictingClaims(claims: Iterable<Claim>, owner: StateOwner): Claim[] {
   const { vmName, ownerUid } = owner;
   const marked = [...claims].filter((claim) => isMarkedFor(claim, vmName) || isNamedOnlyFor(claim, vmName));
-  const hasOtherHolder = (claim: Claim) => !hasNoOwner(claim) || listOtherMarks(claim, vmName).length > 0;
+  const isDisk = (claim: Claim) => owner.diskUserOf?.(claim.metadata.name) !== undefined;
+  const hasOtherHolder = (claim: Claim) =>
+    !hasNoOwner(claim) || listOtherMarks(claim, vmName).length > 0 || isDisk(claim);
   const foreign = marked.filter(
     (claim) => controllerUid(claim) !== ownerUid && hasOtherHolder(claim) && !isRestoring(claim),
   );
@@ -70,8 +75,10 @@ function isMachine({ kind, apiVersion }: OwnerReference): boolean {
   return isKind && apiVersion.startsWith(`${KUBEVIRT_GROUP}/`);
 }
 
-/** Describes the holder of the claim: its owner, or another VM that it is marked for. */
-export function describeHolder(claim: Claim, { vmName, ownerUid }: StateOwner): string {
+/** Describes the holder of the claim: the VM whose disk it is, its owner, or another VM that it is marked for. */
+export function describeHolder(claim: Claim, { vmName, ownerUid, diskUserOf }: StateOwner): string {
+  const diskUser = diskUserOf?.(claim.metadata.name);
+  if (diskUser !== undefined) return `is a disk of VirtualMachine "${diskUser}"`;
   const [first] = claim.metadata.ownerReferences ?? [];
   const owner = controllerOf(claim) ?? first;
   if (owner === undefined) return `is also marked for VirtualMachine "${listOtherMarks(claim, vmName)[0] ?? ''}"`;

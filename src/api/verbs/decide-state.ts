@@ -6,6 +6,7 @@
  * Adopting takes the claim from its owner, but never from a VM, an instance or a pod that uses it. Releasing removes
  * the marks of this VM and nothing else.
  */
+import { findStateBlocker } from '#api/storage/claim-vms.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import { MIGRATION_NAME_LABEL } from '#api/names.ts';
 import {
@@ -14,8 +15,8 @@ import {
   hasNoOwner,
   isMarkedFor,
   RELEASED,
+  reportedStateClaim,
   STATE_LABEL,
-  STATE_VOLUME,
   stateAnnotationOf,
   stateKeyOf,
   stateKeysOfClaim,
@@ -25,7 +26,7 @@ import {
 import { listConflictingClaims, isRestoring, listOtherMarks } from '#api/storage/state-conflict.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
-import { isFinal, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { isFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import { controllerOf, controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
@@ -79,7 +80,8 @@ function findClaimRequest(world: VerbWorld): ClaimRequest | RefusedDecision {
   if (claim.metadata.uid !== named.uid) {
     return refuse(world, `PersistentVolumeClaim "${named.name}" has the uid ${claim.metadata.uid}, not ${named.uid}`);
   }
-  return { vm, owner: stateOwnerOf(vm), claim, state, vmi };
+  const diskUserOf = (disk: string) => findStateBlocker(state.vms, disk, vm.metadata)?.metadata.name;
+  return { vm, owner: { ...stateOwnerOf(vm), diskUserOf }, claim, state, vmi };
 }
 
 /** Returns why the claim does not prevent the VM from starting, or undefined if it does. */
@@ -133,20 +135,17 @@ function findStateUser({ vm, claim, state }: ClaimRequest): string | undefined {
   const user = others.find((one) => {
     const owner = stateOwnerOf(one);
     const mayHave = keys.includes(stateKeyOf(owner.vmName));
-    return stateClaimOf(one) === name || (mayHave && findStateClaim(state.claims, owner)?.metadata.uid === uid);
+    const reported = one.kind === VIRTUAL_MACHINE_INSTANCES.kind ? reportedStateClaim(one as Vmi) : undefined;
+    return reported === name || (mayHave && findStateClaim(state.claims, owner)?.metadata.uid === uid);
   });
   return user && `it holds the persistent state of ${user.kind} "${user.metadata.name}"`;
 }
 
-function stateClaimOf({ status }: Vm | Vmi): string | undefined {
-  const volumes = status !== undefined && 'volumeStatus' in status ? status.volumeStatus : undefined;
-  return volumes?.find(({ name }) => name === STATE_VOLUME)?.persistentVolumeClaimInfo?.claimName;
-}
-
-function findDiskUser({ claim, state }: ClaimRequest): string | undefined {
+function findDiskUser({ vm, claim, state }: ClaimRequest): string | undefined {
   const { name } = claim.metadata;
-  const vm = state.vms.find(({ spec }) => claimNamesOf(spec.template.spec ?? {}).includes(name));
-  const user = vm ?? state.vmis.find((vmi) => !isFinal(vmi) && claimNamesOf(vmi.spec).includes(name));
+  const user =
+    findStateBlocker(state.vms, name, vm.metadata) ??
+    state.vmis.find((vmi) => !isFinal(vmi) && claimNamesOf(vmi.spec).includes(name));
   return user && `it is a disk of ${user.kind} "${user.metadata.name}"`;
 }
 

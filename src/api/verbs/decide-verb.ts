@@ -16,6 +16,7 @@ import {
   unlessMigrating,
   type InstanceRefusal,
 } from '#api/verbs/check-instance.ts';
+import { decideReleaseDisk } from '#api/verbs/decide-release-disk.ts';
 import { decideAdoptState, decideReleaseState } from '#api/verbs/decide-state.ts';
 import {
   decideAddVolume,
@@ -77,6 +78,7 @@ const VM_DECISIONS: Readonly<Record<VmVerb, Decide>> = {
   addvolume: (world) => checkDiskHold(world, 'virtualmachine') ?? decideAddVolume(world),
   removevolume: (world) => checkDiskHold(world, 'virtualmachine') ?? decideRemoveVolume(world),
   portforward: (world) => checkForwardTarget(world) ?? decideOnVmi(world, 'portforward', checkPortForward),
+  releasedisk: decideReleaseDisk,
   adoptstate: (world) => checkDiskHold(world, 'virtualmachine') ?? decideAdoptState(world),
   releasestate: (world) => checkDiskHold(world, 'virtualmachine') ?? decideReleaseState(world),
 };

@@ -12,8 +12,12 @@ import type { PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 
 export const STATE_VERBS = ['adoptstate', 'releasestate'] as const;
 
+/** The verb that ends the protection of a detached disk. */
+export const RELEASE_DISK_VERB = 'releasedisk';
+
 export const VM_VERBS = [
   ...(['start', 'stop', 'restart', 'migrate', 'addvolume', 'removevolume', 'portforward'] as const),
+  RELEASE_DISK_VERB,
   ...STATE_VERBS,
 ] as const;
 
@@ -58,6 +62,8 @@ export interface VerbOptions {
   readonly unfreezeSeconds?: number;
   /** removevolume: the name of the volume, or of its claim. */
   readonly removed?: string;
+  /** releasedisk: the name of the claim. */
+  readonly releasedClaim?: string;
   /** adoptstate, releasestate */
   readonly stateClaim?: NamedClaim;
 }

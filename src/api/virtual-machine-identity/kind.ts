@@ -5,6 +5,7 @@
  *   status   the resolved machine type, every device with its address, the claim of persistent state, and the history of
  *            these and of the spec; written by controllers/device-map
  */
+import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { smbios } from '#api/domain/chassis.ts';
 import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { learnedDevice } from '#api/devices/learned-device.ts';
@@ -115,6 +116,7 @@ export const virtualMachineIdentity: CustomKind<VirtualMachineIdentity> = {
   shortNames: ['vmid', 'vmids'],
   description:
     'The identity record of a VM: firmware, MAC addresses and device addresses, from which every later start is built.',
+  nodes: { companion: VIRTUAL_MACHINE_INSTANCES },
   spec: identitySpec,
   status: identityStatus,
   columns: [

@@ -1,5 +1,5 @@
 import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
-import { KUBEVIRT_GROUP } from '#api/names.ts';
+import { KUBEVIRT_GROUP, NODE_NAME_LABEL } from '#api/names.ts';
 import { vmiSpec, type VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { vmiStatus, type VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
@@ -23,6 +23,10 @@ export const virtualMachineInstance: CustomKind<VirtualMachineInstance> = {
   shortNames: ['vmi', 'vmis'],
   categories: ['all'],
   description: 'One run of a virtual machine, from start to stop.',
+  nodes: {
+    label: NODE_NAME_LABEL,
+    fields: ['status.nodeName', 'status.migrationState.sourceNode', 'status.migrationState.targetNode'],
+  },
   spec: vmiSpec,
   status: vmiStatus,
   columns: [

@@ -48,6 +48,14 @@ export const restoreSpec = obj(
 
 /** Written by controllers/restore. */
 const restoreStatus = obj({
+  replacingClaims: bool({
+    description:
+      'True once the restore replaces claims of the target (InPlace). From then on it does not fail, but waits.',
+  }),
+  marksClaims: bool({
+    description:
+      'True if the restore recognizes its claims by an annotation that no user can write. Absent in restores that an earlier version has begun.',
+  }),
   restores: list(
     obj(
       { volumeName: str(), persistentVolumeClaim: str(), volumeSnapshotName: str() },

@@ -45,7 +45,13 @@ const contentStatus = obj({
   error: snapshotError,
   volumeSnapshotStatus: list(
     obj(
-      { volumeSnapshotName: str(), creationTime: time(), readyToUse: bool(), error: snapshotError },
+      {
+        volumeSnapshotName: str(),
+        volumeSnapshotUID: str({ description: 'Absent in contents that an earlier version or KubeVirt has written.' }),
+        creationTime: time(),
+        readyToUse: bool(),
+        error: snapshotError,
+      },
       { required: ['volumeSnapshotName'] },
     ),
   ),

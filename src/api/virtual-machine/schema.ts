@@ -53,9 +53,18 @@ const stateChangeRequest = obj(
   { required: ['action'] },
 );
 
+/** A disk of a protected VM. */
+const protectedClaim = obj({
+  name: str(),
+  uid: str(),
+  volumeName: str({ description: 'The volume of the template that has, or had, the claim.' }),
+  detached: bool({ description: 'True if the template does not name the claim any more.' }),
+});
+
 /**
- * Written by controllers/vm, with two exceptions: subresources/ appends to stateChangeRequests, and the transition Job
- * sets machineTypeRestartRequired with its instance, which controllers/vm clears.
+ * Written by controllers/vm, with three exceptions: subresources/ appends to stateChangeRequests and removes entries of
+ * protectedClaims (releasedisk), and the transition Job sets machineTypeRestartRequired with its instance, which
+ * controllers/vm clears.
  */
 export const vmStatus = obj({
   created: bool({ description: 'True if an instance exists.' }),
@@ -83,6 +92,17 @@ export const vmStatus = obj({
     description:
       'The uid of the identity record that last had the devices. It is kept if the record is lost, so that the loss is detected.',
   }),
+  stateClaim: obj(
+    { name: str(), uid: str() },
+    {
+      description:
+        'The PersistentVolumeClaim with the persistent state of the machine (TPM, EFI variables). Marks of other claims do not change it.',
+    },
+  ),
+  protectedClaims: list(protectedClaim, {
+    description:
+      'The PersistentVolumeClaims of a machine that is protected from deletion: its disks, and disks that have been detached meanwhile. These stay protected until they are released by name, or the protection ends.',
+  }),
   deleteProtected: bool({ description: 'True if its label protects it from deletion.' }),
   machineTypeRestartRequired: bool({
     description:
@@ -95,4 +115,5 @@ export const vmStatus = obj({
 
 export type VmSpec = Infer<typeof vmSpec>;
 export type VmStatus = Infer<typeof vmStatus>;
+export type ProtectedClaim = Infer<typeof protectedClaim>;
 export type StateChangeRequest = Infer<typeof stateChangeRequest>;

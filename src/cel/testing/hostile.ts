@@ -8,11 +8,11 @@ const range = (length: number): number[] => Array.from({ length }, (_, i) => i);
 
 /** The values of `object.spec`. Each fits into one request. */
 export const hostileSpecs = {
-  numbers: () => ({ n: range(60_000), few: range(2000) }),
+  numbers: () => ({ n: range(45_000), few: range(2000) }),
   doubles: () => ({ n: range(40_000).map((i) => i + 0.5), few: range(2000) }),
   strings: () => ({ n: range(40_000).map((i) => `s${i}`), few: range(2000) }),
   map: () => ({ n: Object.fromEntries(range(10_000).map((i) => [`k${i}`, i])), few: range(2000) }),
-  maps: () => ({ n: range(15_000).map((i) => ({ a: i, b: { c: 1 } })), few: range(2000) }),
+  maps: () => ({ n: range(11_000).map((i) => ({ a: i, b: { c: 1 } })), few: range(2000) }),
   deep: () => ({ n: range(200).reduce<unknown>((inner, i) => [inner, i], 1), few: range(2000) }),
   text: () => ({ t: 'ab'.repeat(300_000), few: range(2000) }),
   wide: () => ({ t: '漢😀'.repeat(80_000), few: range(2000) }),

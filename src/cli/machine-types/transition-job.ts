@@ -41,6 +41,7 @@ export function buildTransitionJob(options: TransitionOptions): TransitionJob {
               image: `${PROGRAM_IMAGE}:${VERSION}`,
               args: [TRANSITION_COMMAND],
               env: optionsToEnv(options),
+              resources: RESOURCES,
             },
           ],
         },
@@ -48,6 +49,9 @@ export function buildTransitionJob(options: TransitionOptions): TransitionJob {
     },
   };
 }
+
+/** Limits are set as well, because a quota of the namespace can demand them. */
+const RESOURCES = { requests: { cpu: '100m', memory: '256Mi' }, limits: { cpu: '1', memory: '512Mi' } };
 
 /** Returns the namespace that the Job of a transition is restricted to; undefined if it covers all namespaces. */
 export function transitionNamespace({ spec }: TransitionJob): string | undefined {

@@ -23,7 +23,6 @@ interface OvaOptions {
   /** The file to write. */
   readonly path: string;
   readonly force: boolean;
-  readonly isPrivate: boolean;
   readonly diskFormat: DiskStreamFormat;
 }
 

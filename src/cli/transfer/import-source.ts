@@ -1,7 +1,7 @@
 /** Opens an OVF with its files, or an OVA that contains them. Everything is read and checked before it is used. */
 import { dirname, join } from 'node:path';
 import { CommandError } from '#lib/command-line/command-error.ts';
-import { fileSize, readChunks, readLocalFile } from '#cli/transfer/local-files.ts';
+import { fileSize, hasLocalFile, pathBeside, readChunks, readLocalFile } from '#cli/transfer/local-files.ts';
 import { limitList, FileFormatError } from '#formats/findings.ts';
 import type { MachineDescription } from '#formats/machine.ts';
 import { checkOvaFile, findMissingFiles } from '#formats/ova/check-ova-file.ts';
@@ -77,8 +77,14 @@ async function openOvf(path: string, claimed: ReadonlySet<string>): Promise<Impo
   const disks = machine.disks.filter(({ name }) => !claimed.has(name));
   for (const { file } of [...disks, { file: machine.state?.file }]) {
     if (file === undefined) continue;
-    const size = await fileSize(join(dirname(path), file)).catch(() => undefined);
-    if (size === undefined) continue;
+    const found = await findBeside(path, file);
+    if (found === undefined) continue;
+    if ('refused' in found) {
+      errors.push(found.refused);
+      names.add(file);
+      continue;
+    }
+    const { size } = found;
     names.add(file);
     sizes.set(file, size);
     const error = checkOvaFile(machine, { name: file, size });
@@ -89,9 +95,23 @@ async function openOvf(path: string, claimed: ReadonlySet<string>): Promise<Impo
   return { machine, notes: [], files: (wanted) => filesBeside(path, wanted, sizes) };
 }
 
+/** Returns the size of a file that the OVF names, or why it is not used; undefined if there is none. */
+async function findBeside(
+  path: string,
+  file: string,
+): Promise<{ readonly size: number } | { readonly refused: string } | undefined> {
+  if (!(await hasLocalFile(join(dirname(path), file)))) return undefined;
+  try {
+    return { size: await fileSize(await pathBeside(path, file)) };
+  } catch (error) {
+    if (error instanceof CommandError) return { refused: error.message };
+    throw error;
+  }
+}
+
 async function* filesBeside(path: string, wanted: ReadonlySet<string>, sizes: ReadonlyMap<string, number>) {
   for (const [name, size] of sizes) {
-    if (wanted.has(name)) yield { name, size, content: readChunks(join(dirname(path), name)) };
+    if (wanted.has(name)) yield { name, size, content: readChunks(await pathBeside(path, name)) };
   }
 }
 

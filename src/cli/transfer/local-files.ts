@@ -1,8 +1,8 @@
 /** Reads and writes files of the user. Files are read in chunks and written atomically. */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { randomUUID } from 'node:crypto';
-import { access, open, rename, rm, statfs, type FileHandle } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { lstat, open, realpath, rename, rm, statfs, type FileHandle } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { CommandError } from '#lib/command-line/command-error.ts';
@@ -10,22 +10,24 @@ import { errorMessage } from '#lib/error-message.ts';
 import { bytesText } from '#lib/terminal/progress-text.ts';
 
 const CHUNK_BYTES = 256 * 1024;
+const PRIVATE_FILE = 0o600;
 
 /**
- * Writes a file, which gets its name when it is complete. A private file can be read only by the user. Throws
- * CommandError and leaves no partial file behind.
+ * Writes a file, which gets its name when it is complete. It can be read only by the user, because exports contain the
+ * disks of guests, their keys and passwords. Throws CommandError and leaves no partial file behind.
  */
 export async function writeLocalFile(
   path: string,
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  { force, isPrivate = false }: { readonly force: boolean; readonly isPrivate?: boolean },
+  { force }: { readonly force: boolean },
 ): Promise<void> {
   await refuseExisting(path, force);
   const partial = `${path}.part`;
   try {
-    if (isPrivate) await rm(partial, { force: true });
-    const mode = isPrivate ? 0o600 : 0o666;
-    await pipeline(Readable.from(chunks, { objectMode: false }), createWriteStream(partial, { mode }));
+    await rm(partial, { force: true });
+    // A new file: one that exists, or a link to one, might belong to another user.
+    const target = createWriteStream(partial, { mode: PRIVATE_FILE, flags: 'wx' });
+    await pipeline(Readable.from(chunks, { objectMode: false }), target);
     await rename(partial, path);
   } catch (cause) {
     await rm(partial, { force: true });
@@ -37,7 +39,7 @@ export async function writeLocalFile(
 
 /** Throws CommandError if the file exists and must not be overwritten. */
 export async function refuseExisting(path: string, force: boolean): Promise<void> {
-  if (!force && (await exists(path)))
+  if (!force && (await hasLocalFile(path)))
     throw new CommandError(`Cannot write ${path}: it already exists; use --force to overwrite it`);
 }
 
@@ -65,7 +67,7 @@ export class SpoolFile {
   static async createBeside(path: string): Promise<SpoolFile> {
     const name = `${path}.spool-${randomUUID()}`;
     try {
-      const file = await open(name, 'wx+', 0o600);
+      const file = await open(name, 'wx+', PRIVATE_FILE);
       await rm(name);
       return new SpoolFile(file);
     } catch (cause) {
@@ -120,13 +122,30 @@ export async function fileSize(path: string): Promise<number> {
   }
 }
 
+/**
+ * Returns the path of a file that another file names, in the same directory or below. Throws CommandError if it is, or is
+ * reached through, a symbolic link: a file from elsewhere could name any file of the user in this way.
+ */
+export async function pathBeside(path: string, name: string): Promise<string> {
+  const directory = await realpath(dirname(path));
+  const wanted = join(directory, name);
+  const found = await realpath(wanted).catch((cause: unknown) => {
+    throw new CommandError(`Cannot read ${wanted}: ${errorMessage(cause)}`, { cause });
+  });
+  if (found === wanted) return wanted;
+  throw new CommandError(
+    `Cannot read ${wanted}: it is a symbolic link to ${found}; copy the file into the directory of ${path}`,
+  );
+}
+
 export function readChunks(path: string): AsyncIterable<Buffer> {
   return createReadStream(path, { highWaterMark: CHUNK_BYTES });
 }
 
-async function exists(path: string): Promise<boolean> {
+/** Reports whether the path exists, be it a broken link. */
+export async function hasLocalFile(path: string): Promise<boolean> {
   try {
-    await access(path);
+    await lstat(path);
     return true;
   } catch {
     return false;

@@ -88,10 +88,13 @@ interface TargetPodInput {
 }
 
 /** Returns the target pod: like the source pod, except for its node and the claim of the persistent state. */
-function buildTargetPod({ migration, claims }: MigrationWorld, { vmi, sourcePod, state, claim }: TargetPodInput): Pod {
+function buildTargetPod(
+  { migration, claims, policy }: MigrationWorld,
+  { vmi, sourcePod, state, claim }: TargetPodInput,
+): Pod {
   const { sourceNode = '' } = state;
   const { addedNodeSelector } = migration.spec;
   const stateView = claim === undefined ? undefined : { claim: claim as Stored<PersistentVolumeClaim> };
   const target = { uid: migration.metadata.uid, sourceNode, sourcePod, addedNodeSelector };
-  return buildLauncherPod(vmi, claims, stateView, target);
+  return buildLauncherPod(vmi, claims, { state: stateView, target, policy });
 }

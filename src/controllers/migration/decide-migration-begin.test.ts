@@ -12,12 +12,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { INCOMING_NODE_ANNOTATION, LEFTOVER_NODE_ANNOTATION, MIGRATION_FINALIZER } from '#api/names.ts';
+import { REPLACED_BY_ANNOTATION } from '#api/storage/persistent-state.ts';
 import type { MigrationStatus } from '#api/virtual-machine-instance-migration/kind.ts';
 import { concludeMigration } from '#controllers/migration/begin.ts';
 import { decideMigration } from '#controllers/migration/decide-migration.ts';
 import {
   aMigration,
   aPod,
+  aStateClaim,
   aVmi,
   aWorld,
   aBegunWorld,
@@ -194,8 +196,17 @@ const preparing: Record<string, Case> = {
     message: 'the migration was cancelled',
     changes: [DROP_POD, RELEASE_TARGET],
   },
-  'M14: deletes the target claim after the pod': {
+  'M14: marks the target claim as replaced after the pod is gone': {
     world: aBegunWorld({ targetPod: undefined, migration: failedMigration('the migration was cancelled') }),
+    message: 'the migration was cancelled',
+    changes: [`patch PersistentVolumeClaim ${TARGET_CLAIM}`],
+  },
+  'M14: deletes the target claim that it has marked as replaced': {
+    world: aBegunWorld({
+      targetPod: undefined,
+      targetClaim: aStateClaim('target', { annotations: { [REPLACED_BY_ANNOTATION]: 'source-claim-uid' } }),
+      migration: failedMigration('the migration was cancelled'),
+    }),
     message: 'the migration was cancelled',
     changes: [`delete PersistentVolumeClaim ${TARGET_CLAIM}`],
   },

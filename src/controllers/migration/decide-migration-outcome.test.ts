@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MIGRATED_REASON, MIGRATION_ABORTED_REASON } from '#api/names.ts';
+import { REPLACED_BY_ANNOTATION } from '#api/storage/persistent-state.ts';
 import type { MigrationStatus } from '#api/virtual-machine-instance-migration/kind.ts';
 import { decideMigration } from '#controllers/migration/decide-migration.ts';
 import {
@@ -32,6 +33,7 @@ import {
 } from '#controllers/migration/testing/migration-cases.ts';
 
 const HAND_OVER_CHANGES = [
+  `patch PersistentVolumeClaim ${SOURCE_CLAIM}`,
   `patch PersistentVolumeClaim ${TARGET_CLAIM}`,
   `patch PersistentVolumeClaim ${SOURCE_CLAIM}`,
   'patch PersistentVolume pv-root',
@@ -39,7 +41,6 @@ const HAND_OVER_CHANGES = [
   `delete Pod ${SOURCE_POD}`,
   SOURCE_POD_PATCH,
   RELEASE_TARGET,
-  `delete PersistentVolumeClaim ${SOURCE_CLAIM}`,
 ];
 const FAILED_ON_SOURCE =
   'Cannot migrate the guest of VMI db from node-a to node-b: the stream broke; the guest is on node-a';
@@ -59,6 +60,33 @@ const deciding: Record<string, Case> = {
     world: anAnnouncedWorld({ incoming, vmiStatus: { migrationProgress: progress('Committed') } }),
     phase: 'Running',
     changes: HAND_OVER_CHANGES,
+  },
+  'keeps a source claim that is a disk of a VM': {
+    world: anAnnouncedWorld({
+      incoming: [],
+      sourceClaim: aStateClaim('source', { annotations: { [REPLACED_BY_ANNOTATION]: 'another' } }),
+      otherVmOf: () => 'ledger',
+      vmiStatus: { migrationProgress: progress('Committed') },
+    }),
+    phase: 'Running',
+    changes: HAND_OVER_CHANGES.slice(1).filter((change) => !change.includes('PersistentVolume pv')),
+  },
+  'deletes the source claim that it has marked as replaced': {
+    world: anAnnouncedWorld({
+      sourcePod: undefined,
+      sourceClaim: aStateClaim('source', {
+        labels: {},
+        annotations: { [REPLACED_BY_ANNOTATION]: 'target-claim-uid' },
+      }),
+      targetPod: aPod('target', { conditions: [committed] }),
+      vmi: undefined,
+    }),
+    phase: 'Running',
+    changes: [
+      `patch PersistentVolumeClaim ${TARGET_CLAIM}`,
+      RELEASE_TARGET,
+      `delete PersistentVolumeClaim ${SOURCE_CLAIM}`,
+    ],
   },
   'M11: hands over when the target pod reports that it has the guest': {
     world: anAnnouncedWorld({
@@ -144,7 +172,7 @@ const deciding: Record<string, Case> = {
       targetPod: undefined,
     }),
     message: 'the stream broke',
-    changes: ['patch PersistentVolume pv-root', `delete PersistentVolumeClaim ${TARGET_CLAIM}`],
+    changes: ['patch PersistentVolume pv-root', `patch PersistentVolumeClaim ${TARGET_CLAIM}`],
   },
   'M2: is Failed when everything is wound up': {
     world: anAnnouncedWorld({

@@ -3,13 +3,18 @@
  * the VM. Each step follows from the objects as they are, so that a controller that restarts continues with the next
  * one:
  *
- *   target claim marked ─► source claim unmarked ─► volumes ─► instance ─► source pod gone ─► source claim gone ─► done
+ *   source claim replaced ─► target claim marked ─► source claim unmarked ─► volumes ─► instance ─► source pod gone
+ *                         ─► source claim gone ─► done
  *
- * Between the first two steps both claims are marked, and the target claim names the source claim as superseded. Pure.
+ * The first step decides which claim is the state of the VM (findStateClaim). It is a mark that only this controller and
+ * the restore controller can write, and without it the source claim is not deleted: names, labels and owners of claims
+ * are written by users, and must not make this controller delete a disk. Pure.
  */
 import type { MigrationState } from '#api/migration/migration-state.ts';
 import { MIGRATION_NAME_LABEL, MIGRATION_POD_FINALIZER } from '#api/names.ts';
 import {
+  REPLACED_BY_ANNOTATION,
+  replacedBy,
   STATE_LABEL,
   stateAnnotationOf,
   stateKeyOf,
@@ -97,20 +102,29 @@ function vmNameOf(claim: Claim): string {
   return controllerOf(claim)?.name ?? '';
 }
 
-function handOverState({ migration, sourceClaim, targetClaim }: MigrationWorld): Change[] {
+function handOverState(world: MigrationWorld): Change[] {
+  const { migration, sourceClaim, targetClaim } = world;
   if (targetClaim === undefined) return [];
   const vmName = vmNameOf(targetClaim);
   const [annotation, key] = [stateAnnotationOf(vmName), stateKeyOf(vmName)];
   const supersedes: Marks = sourceClaim === undefined ? {} : { [SUPERSEDES_ANNOTATION]: sourceClaim.metadata.uid };
-  const changes = markClaim(
-    targetClaim,
-    { [annotation]: 'true', ...supersedes },
-    { [STATE_LABEL]: key, ...(isTargetClaimOf(targetClaim, migration) ? { [MIGRATION_NAME_LABEL]: null } : {}) },
-    'the claim holds the state of the VM now',
-  );
-  if (sourceClaim === undefined) return changes;
+  const replaced: Marks = mayReplace(world) ? { [REPLACED_BY_ANNOTATION]: targetClaim.metadata.uid } : {};
   const why = 'the state of the VM has moved to another claim';
-  return [...changes, ...markClaim(sourceClaim, { [annotation]: null }, { [STATE_LABEL]: null }, why)];
+  return [
+    ...(sourceClaim === undefined ? [] : markClaim(sourceClaim, replaced, {}, why)),
+    ...markClaim(
+      targetClaim,
+      { [annotation]: 'true', ...supersedes },
+      { [STATE_LABEL]: key, ...(isTargetClaimOf(targetClaim, migration) ? { [MIGRATION_NAME_LABEL]: null } : {}) },
+      'the claim holds the state of the VM now',
+    ),
+    ...(sourceClaim === undefined ? [] : markClaim(sourceClaim, { [annotation]: null }, { [STATE_LABEL]: null }, why)),
+  ];
+}
+
+/** Reports whether the source claim is nothing but the old state of this VM. A disk of any VM is kept. */
+function mayReplace({ sourceClaim, otherVmOf }: MigrationWorld): boolean {
+  return sourceClaim !== undefined && otherVmOf(sourceClaim.metadata.name) === undefined;
 }
 
 type Marks = Readonly<Record<string, string | null>>;
@@ -133,7 +147,11 @@ function releaseBothPods({ sourcePod, targetPod }: MigrationWorld): Change[] {
   ];
 }
 
-function removeSourceClaim({ sourceClaim }: MigrationWorld): Change[] {
+/** Deletes the source claim once it has the mark that it is replaced by the target claim. */
+function removeSourceClaim(world: MigrationWorld): Change[] {
+  const { sourceClaim, targetClaim } = world;
+  if (sourceClaim === undefined || targetClaim === undefined || !mayReplace(world)) return [];
+  if (replacedBy(sourceClaim) !== targetClaim.metadata.uid) return [];
   return deleteObject(PERSISTENT_VOLUME_CLAIMS, sourceClaim, 'Deleted PersistentVolumeClaim of state that has moved');
 }
 

@@ -10,10 +10,11 @@ import {
   type VirtualMachineInstanceMigration,
 } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
+import { claimKeysOfVm, claimKeysOfVolume, statusClaimKeysOfVm } from '#controllers/shared/indexes/claim-keys.ts';
+import type { Stored } from '#kube/meta.ts';
 import { concludeMigration } from '#controllers/migration/begin.ts';
 import { decideMigration } from '#controllers/migration/decide-migration.ts';
 import { evacuationController } from '#controllers/migration/evacuation-controller.ts';
@@ -41,7 +42,7 @@ import {
 } from '#controllers/migration/migration-sources.ts';
 import { stateIndexKeysOf } from '#controllers/shared/persistent-state/claims-by-state.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
-import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS } from '#kube/core-kinds.ts';
+import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, RESOURCE_QUOTAS } from '#kube/core-kinds.ts';
 import {
   type ControllerDefinition,
   defineController,
@@ -93,6 +94,10 @@ function defineMigrations(parts: ControllerParts): ControllerDefinition<Migratio
       progressSource(vmis, (uid) => migrations.byIndex(MIGRATIONS_BY_UID, uid).map(objectKey)),
       // Instances have the name of their VM.
       source(informer(VIRTUAL_MACHINES), (vm) => keysOfInstance(objectKey(vm))),
+      // A claim that is a disk or the state of another VM is not deleted.
+      source(informer(VIRTUAL_MACHINES), (vm) => claimKeysNamedBy(vm).flatMap(keysOfStateClaim), {
+        part: claimKeysNamedBy,
+      }),
       // Finished migrations are removed with their VM.
       source(vmis, (vmi) => finishedKeysOf(objectKey(vmi)), { part: presenceOnly }),
       source(informer(VIRTUAL_MACHINES), (vm) => finishedKeysOf(objectKey(vm)), { part: presenceOnly }),
@@ -111,12 +116,19 @@ function defineMigrations(parts: ControllerParts): ControllerDefinition<Migratio
         migrations.byIndex(ACTIVE_BY_EITHER_NODE, metadata.name).map(objectKey),
       ),
       source(informer(KUBEVIRTS), unfinishedKeys),
+      // A quota decides about the limits of target pods, and its use about whether they can be created.
+      source(informer(RESOURCE_QUOTAS), unfinishedKeys),
     ],
     observe,
     decide: decideMigration,
     conclude: concludeMigration,
     subject: ({ migration }) => migration,
   });
+}
+
+/** Returns the keys of the claims in the template and the status of the VM. */
+function claimKeysNamedBy(vm: Stored<VirtualMachine>): string[] {
+  return [...claimKeysOfVm(vm), ...statusClaimKeysOfVm(vm)];
 }
 
 function oldestFirst({ metadata: a }: StoredMigration, { metadata: b }: StoredMigration): number {

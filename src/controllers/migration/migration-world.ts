@@ -13,6 +13,7 @@ import {
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { currentLauncherName } from '#controllers/shared/launcher/find-launchers.ts';
+import type { ResourcePolicy } from '#controllers/shared/launcher/launcher-resources.ts';
 import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import type { EventNote } from '#runtime/events.ts';
@@ -39,6 +40,8 @@ export interface MigrationWorld {
   isClaimNameTaken(claimName: string): boolean;
   /** Returns the name of another instance that has not ended and uses the claim. */
   otherUserOf(claimName: string): string | undefined;
+  /** Returns a VM that has the claim as a disk, or another VM whose status names it as its state. */
+  otherVmOf(claimName: string): string | undefined;
   /** Volumes that are marked as incoming by this migration. */
   readonly incoming: readonly Stored<PersistentVolume>[];
   /** Other unfinished migrations of the same instance. */
@@ -48,6 +51,8 @@ export interface MigrationWorld {
   /** Number of other active migrations, in the cluster and from the source node. */
   readonly active: { readonly inCluster: number; readonly fromNode: number };
   readonly settings: Configuration['migrations'];
+  /** Decides about the resources of the target pod. */
+  readonly policy: ResourcePolicy;
   /** True if the source node has reported recently. */
   readonly isSourceResponding: boolean;
   /** True if the target node has reported recently. */

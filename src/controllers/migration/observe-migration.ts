@@ -1,5 +1,6 @@
 /** Observes the world of a migration: from caches, except for the instance if a stale cache could cause harm. */
 import { claimNamesOf } from '#api/storage/claim-names.ts';
+import { findClaimVm } from '#api/storage/claim-vms.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, MIGRATION_UID_LABEL, SYSTEM_NAMESPACE } from '#api/names.ts';
@@ -8,7 +9,7 @@ import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instan
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfInstance } from '#controllers/shared/indexes/claim-keys.ts';
+import { claimKeysOfInstance, indexVmsByClaim, listVmsOfClaim } from '#controllers/shared/indexes/claim-keys.ts';
 import { INCOMING_BY_MIGRATION, incomingMigrationsOf } from '#controllers/migration/moving-volumes.ts';
 import {
   hasBegun,
@@ -28,8 +29,20 @@ import { currentLauncherName } from '#controllers/shared/launcher/find-launchers
 import { targetPodName } from '#controllers/shared/launcher/launcher-pod.ts';
 import { isFinalVmiPhase } from '#api/virtual-machine-instance/status.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
-import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, type Node } from '#kube/core-kinds.ts';
+import {
+  NODES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  PODS,
+  RESOURCE_QUOTAS,
+  type Node,
+} from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
+import {
+  QUOTAS_BY_NAMESPACE,
+  quotaNamespaces,
+  resourcePolicyOf,
+} from '#controllers/shared/launcher/resource-policy.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { createLiveReader } from '#runtime/live-reader.ts';
 
@@ -68,6 +81,8 @@ export function createMigrationObserver({ client, informer, clock }: ControllerP
   const volumes = informer(PERSISTENT_VOLUMES);
   const nodes = informer(NODES);
   const kubevirts = informer(KUBEVIRTS);
+  const quotas = informer(RESOURCE_QUOTAS);
+  quotas.addIndex(QUOTAS_BY_NAMESPACE, quotaNamespaces);
   migrations.addIndex(UNFINISHED_BY_INSTANCE, (migration) =>
     isMigrationFinished(migration) ? [] : [instanceKeyOf(migration)],
   );
@@ -85,6 +100,7 @@ export function createMigrationObserver({ client, informer, clock }: ControllerP
   migrations.addIndex(PENDING, (migration) => (migrationPhaseOf(migration) === 'Pending' ? [PENDING] : []));
   migrations.addIndex(MIGRATIONS_BY_UID, ({ metadata }) => [metadata.uid]);
   vmis.addIndex(INSTANCES_BY_CLAIM, claimKeysOfInstance);
+  indexVmsByClaim(vms);
   volumes.addIndex(INCOMING_BY_MIGRATION, incomingMigrationsOf);
   const readLive = createLiveReader(client);
 
@@ -152,11 +168,15 @@ export function createMigrationObserver({ client, informer, clock }: ControllerP
         vmis
           .byIndex(INSTANCES_BY_CLAIM, keyOf({ namespace, name }))
           .find((other) => objectKey(other) !== instanceKey && !isFinalVmiPhase(other.status?.phase))?.metadata.name,
+      otherVmOf: (name) =>
+        findClaimVm(listVmsOfClaim(vms, keyOf({ namespace, name })), name, vms.get(instanceKey)?.metadata ?? {})
+          ?.metadata.name,
       incoming: volumes.byIndex(INCOMING_BY_MIGRATION, uid),
       others: migrations.byIndex(UNFINISHED_BY_INSTANCE, instanceKey).filter(({ metadata }) => metadata.uid !== uid),
       finished: isFinished ? migrations.byIndex(FINISHED_BY_INSTANCE, instanceKey) : [],
       active: countOtherActive(migration, sourceNode),
       settings: configurationOf(kubevirts.get(CONFIGURATION_KEY)).migrations,
+      policy: resourcePolicyOf(namespace, { quotas, kubevirts }),
       isSourceResponding: isNodeResponding(sourceNode),
       isTargetResponding: isNodeResponding(state.targetNode),
       now: clock.now(),

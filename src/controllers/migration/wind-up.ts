@@ -6,6 +6,7 @@
  */
 import type { MigrationState } from '#api/migration/migration-state.ts';
 import { MIGRATION_POD_FINALIZER } from '#api/names.ts';
+import { REPLACED_BY_ANNOTATION, replacedBy } from '#api/storage/persistent-state.ts';
 import { isFinal } from '#api/virtual-machine-instance/kind.ts';
 import { endMigration } from '#controllers/migration/end-migration.ts';
 import { removeFinalizer } from '#controllers/shared/finalizers.ts';
@@ -90,10 +91,20 @@ function removeTargetPod({ sourcePod, targetPod }: MigrationWorld): Change[] {
   ];
 }
 
-/** Deletes the target claim if this migration created it and no VM has adopted it as its state. */
-function removeTargetClaim({ migration, targetClaim }: MigrationWorld): Change[] {
+/**
+ * Deletes the target claim if this migration created it and no VM has adopted it as its state or disk. First marks it as
+ * replaced by the source claim: the API server refuses to delete a claim of a protected VM without that mark.
+ */
+function removeTargetClaim({ migration, sourceClaim, targetClaim, otherVmOf }: MigrationWorld): Change[] {
   if (targetClaim === undefined || isDeleting(targetClaim) || !isTargetClaimOf(targetClaim, migration)) return [];
   const { namespace, name, uid } = targetClaim.metadata;
+  if (otherVmOf(name) !== undefined) return [];
+  const by = sourceClaim?.metadata.uid ?? migration.metadata.uid;
+  if (replacedBy(targetClaim) !== by) {
+    const patch = { type: 'merge' as const, body: { metadata: { annotations: { [REPLACED_BY_ANNOTATION]: by } } } };
+    const given = 'the state of the VM stays in its claim';
+    return [{ do: 'patch', type: PERSISTENT_VOLUME_CLAIMS, name: { namespace, name }, uid, patch, why: given }];
+  }
   const why = `Deleted PersistentVolumeClaim ${name}: the migration did not move the state into it`;
   return [{ do: 'delete', type: PERSISTENT_VOLUME_CLAIMS, name: { namespace, name }, uid, why }];
 }

@@ -129,5 +129,5 @@ test('claims are found by the state that they may hold', () => {
     aClaim('elsewhere', { ...mark('db'), namespace: 'other' }),
   ];
   const found = disksOf(claims).withState(stateIndexKey({ namespace: 'ns', name: 'db' }));
-  assert.deepEqual(found.toSorted(), ['ns/kept', 'ns/persistent-state-for-db']);
+  assert.deepEqual(found.toSorted(), ['ns/kept', 'ns/persistent-state-for-db', 'ns/persistent-state-for-db-x4b2z']);
 });

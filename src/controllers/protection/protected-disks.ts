@@ -33,12 +33,17 @@ export class ProtectedDisks {
     return [...new Set([...naming, ...controlling, ...this.#vmsOfState(claim)])].toSorted();
   }
 
-  /** Counts a claim only if claim and volume name each other: one side alone may name a foreign object. */
-  vmsOfVolume({ metadata, spec }: PersistentVolume): readonly string[] {
+  vmsOfVolume(volume: PersistentVolume): readonly string[] {
+    const claim = this.claimOfVolume(volume);
+    return claim === undefined ? [] : this.vmsOfClaim(claim);
+  }
+
+  /** Returns a claim only if claim and volume name each other: one side alone may name a foreign object. */
+  claimOfVolume({ metadata, spec }: PersistentVolume): Stored<PersistentVolumeClaim> | undefined {
     const { namespace, name = '', uid } = spec.claimRef ?? {};
     const claim = this.#claims.get(keyOf({ namespace, name }));
     const isBound = claim?.metadata.uid === uid && claim?.spec.volumeName === metadata.name;
-    return claim !== undefined && isBound ? this.vmsOfClaim(claim) : [];
+    return isBound ? claim : undefined;
   }
 
   /**

@@ -3,7 +3,7 @@
  * found quickly. Its sources trigger reconciles only when a VM gains or loses a relation, not for every change of its
  * status.
  */
-import { claimNamesOf } from '#api/storage/claim-names.ts';
+import { claimNamesOf, statusClaimNames } from '#api/storage/claim-names.ts';
 import { isProtected } from '#api/protection/delete-protection.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { Informer } from '#client/informer.ts';
@@ -16,8 +16,9 @@ import { unreachable } from '#lib/invariant.ts';
 import type { Source } from '#runtime/controller.ts';
 
 /**
- * A relation of a VM: `anywhere` to the definitions of our kinds, to its namespace, to the claims in its template, as
- * an owner, or to the index key of its persistent state.
+ * A relation of a VM: `anywhere` to the definitions of our kinds, to its namespace, to the claims that its template and
+ * its status name, as an owner, or to the index key of its persistent state. The last two follow metadata of claims,
+ * which users can write: they add protection, but do not take it away from a claim that template or status names.
  */
 export type Relation = 'anywhere' | 'namespace' | 'claim' | 'owner' | 'state';
 
@@ -107,7 +108,9 @@ function relationsOf(relation: Relation, vm: Stored<VirtualMachine> | undefined)
     case 'namespace':
       return [namespace];
     case 'claim':
-      return claimNamesOf(vm.spec.template.spec ?? {}).map((name) => keyOf({ namespace, name }));
+      return [...new Set([...claimNamesOf(vm.spec.template.spec ?? {}), ...statusClaimNames(vm.status)])].map((name) =>
+        keyOf({ namespace, name }),
+      );
     case 'owner':
       return [vmOwnerKey(namespace, uid)];
     case 'state':

@@ -3,11 +3,11 @@
  * even if none of our processes runs.
  *
  *   VM ──► its namespace
- *    ├───► claims in its template, that it controls, or that hold its state ──► the volumes bound to them
+ *    ├───► claims in its template or status, that it controls, or that are marked as its state ──► their volumes
  *    └───► the definitions of VirtualMachines and of their identity records
  *
  * protected-vms.ts and protected-disks.ts find the VMs, decide-mark.ts decides the mark. The operator installs the
- * policies.
+ * policies. A claim that is already being deleted cannot be kept, but its volume can (decide-retention.ts).
  */
 import { DEFINITION_RELATIONS } from '#api/protection/protected-deletes.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -15,6 +15,7 @@ import type { Informer } from '#client/informer.ts';
 import { parseKey } from '#client/object-key.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import { decideMark, type MarkWorld } from '#controllers/protection/decide-mark.ts';
+import { decideRetention, type RetentionWorld } from '#controllers/protection/decide-retention.ts';
 import { ProtectedDisks } from '#controllers/protection/protected-disks.ts';
 import { RateLimit } from '#controllers/protection/rate-limit.ts';
 import { ANYWHERE, ProtectedVms } from '#controllers/protection/protected-vms.ts';
@@ -24,7 +25,7 @@ import {
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
 } from '#kube/core-kinds.ts';
-import type { KubeObject, Stored } from '#kube/meta.ts';
+import { isDeleting, type KubeObject, type Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import {
@@ -53,7 +54,10 @@ export const protectionController: PlaneController = {
       markVolumes(parts, vms, disks),
       markDefinitions(parts, vms),
     ];
-    return definitions.map((definition) => startController(definition, parts));
+    return [
+      ...definitions.map((definition) => startController(definition, parts)),
+      startController(retainVolumes(parts, vms, disks), parts),
+    ];
   },
 };
 
@@ -87,17 +91,44 @@ function markVolumes(
   vms: ProtectedVms,
   disks: ProtectedDisks,
 ): ControllerDefinition<MarkWorld> {
-  const volumes = informer(PERSISTENT_VOLUMES);
-  return defineMarking('protection-volumes', volumes, {
-    sources: [
-      source(volumes),
-      source(informer(PERSISTENT_VOLUME_CLAIMS), (claim) => disks.volumesOf(claim)),
-      vms.source('claim', (key) => disks.volumesOfKey(key)),
-      vms.source('owner', (owner) => disks.controlledBy(owner).flatMap((key) => disks.volumesOfKey(key))),
-      vms.source('state', (state) => disks.withState(state).flatMap((key) => disks.volumesOfKey(key))),
-    ],
+  return defineMarking('protection-volumes', informer(PERSISTENT_VOLUMES), {
+    sources: volumeSources(informer, vms, disks),
     // Volumes have no namespace, so the mark includes that of the VM.
     vmsOf: (volume) => disks.vmsOfVolume(volume),
+  });
+}
+
+/** Returns the sources that follow the volumes of protected VMs. */
+function volumeSources(informer: ControllerParts['informer'], vms: ProtectedVms, disks: ProtectedDisks): Source[] {
+  return [
+    source(informer(PERSISTENT_VOLUMES)),
+    source(informer(PERSISTENT_VOLUME_CLAIMS), (claim) => disks.volumesOf(claim)),
+    vms.source('claim', (key) => disks.volumesOfKey(key)),
+    vms.source('owner', (owner) => disks.controlledBy(owner).flatMap((key) => disks.volumesOfKey(key))),
+    vms.source('state', (state) => disks.withState(state).flatMap((key) => disks.volumesOfKey(key))),
+  ];
+}
+
+/** Retains the volumes of claims that are being deleted although a protected VM needs them. */
+function retainVolumes(
+  { informer }: ControllerParts,
+  vms: ProtectedVms,
+  disks: ProtectedDisks,
+): ControllerDefinition<RetentionWorld> {
+  const volumes = informer(PERSISTENT_VOLUMES);
+  return defineController<RetentionWorld>({
+    name: 'protection-retention',
+    type: PERSISTENT_VOLUMES,
+    concurrency: CONCURRENCY,
+    sources: volumeSources(informer, vms, disks),
+    observe(key) {
+      const volume = volumes.get(key);
+      const claim = volume && disks.claimOfVolume(volume);
+      if (volume === undefined || claim === undefined || isDeleting(volume)) return undefined;
+      return { volume, claim, vms: disks.vmsOfClaim(claim) };
+    },
+    decide: decideRetention,
+    subject: ({ volume }) => volume,
   });
 }
 

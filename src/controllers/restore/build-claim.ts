@@ -1,12 +1,13 @@
 /** Builds the claims into which the disks of a snapshot are restored, and their names. Pure. */
 import { createHash } from 'node:crypto';
 import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
-import { LAST_RESTORE_ANNOTATION, RESTORE_NAME_ANNOTATION } from '#api/names.ts';
+import { LAST_RESTORE_ANNOTATION, RESTORE_NAME_ANNOTATION, RESTORED_BY_ANNOTATION } from '#api/names.ts';
 import {
   type RestoreStatus,
   VIRTUAL_MACHINE_RESTORES,
   type VirtualMachineRestore,
 } from '#api/virtual-machine-restore/kind.ts';
+import { REPLACED_BY_ANNOTATION } from '#api/storage/persistent-state.ts';
 import type { VirtualMachineSnapshotContent, VolumeBackup } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { restoreMark, type RestoredVolume } from '#controllers/restore/restore-world.ts';
 import { isStateClaim, markForTarget, stateClaimNameFor } from '#controllers/restore/restored-state.ts';
@@ -22,7 +23,14 @@ const MAX_NAME = 253;
 const HASH_LENGTH = 8;
 /** Matches annotations in which the cluster describes the volume of the old claim. */
 const CLUSTER_ANNOTATION = /^(pv\.kubernetes\.io|volume(\.beta)?\.kubernetes\.io)\//;
-const describesOldClaim = (key: string) => CLUSTER_ANNOTATION.test(key) || key === PROTECTED_VMS_ANNOTATION;
+/** Matches annotations of which our own accounts decide: neither a snapshot nor a user may set them on a new claim. */
+const RESERVED: ReadonlySet<string> = new Set([
+  PROTECTED_VMS_ANNOTATION,
+  REPLACED_BY_ANNOTATION,
+  RESTORED_BY_ANNOTATION,
+]);
+const isReserved = (key: string) => RESERVED.has(key);
+const describesOldClaim = (key: string) => CLUSTER_ANNOTATION.test(key) || isReserved(key);
 
 /** Returns status.restores. Disks that are not in the snapshot are left unchanged, and state that is omitted. */
 export function planRestores(
@@ -93,9 +101,10 @@ function buildFromBackup(restore: Restore, backup: VolumeBackup, view: RestoredV
       ...(Object.keys(labels).length === 0 ? {} : { labels }),
       annotations: {
         ...withoutOldClaim(metadata.annotations),
-        ...override?.annotations,
+        ...Object.fromEntries(Object.entries(override?.annotations ?? {}).filter(([key]) => !isReserved(key))),
         [RESTORE_NAME_ANNOTATION]: restore.metadata.name,
         [LAST_RESTORE_ANNOTATION]: restoreMark(restore),
+        [RESTORED_BY_ANNOTATION]: restore.metadata.uid,
       },
       ownerReferences: [restoreOwnerReference(restore, { controller: true })],
     },

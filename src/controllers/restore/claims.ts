@@ -1,16 +1,22 @@
 /**
  * The claims of a restore: names them, creates them from the volume snapshots, waits for them and hands them over to
- * the VM. Other claims are never touched, except those that InPlace replaces: by uid, and only while no guest uses
- * them. Pure.
+ * the VM. Other claims are never touched, except those that InPlace replaces: by uid, only while no guest uses them, and
+ * only after they are marked as replaced by this restore, which no user can do. Pure.
  */
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
-import { VOLUME_COPY_FINALIZER } from '#api/names.ts';
+import { RESTORED_BY_ANNOTATION, VOLUME_COPY_FINALIZER } from '#api/names.ts';
+import { REPLACED_BY_ANNOTATION, replacedBy } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import type { ContentSpec } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { buildRestoredClaim, replacesClaim } from '#controllers/restore/build-claim.ts';
-import { isMarkedBy, type RestoreWorld, type RestoredVolume } from '#controllers/restore/restore-world.ts';
+import {
+  isMarkedBy,
+  isRestoredClaim,
+  type RestoreWorld,
+  type RestoredVolume,
+} from '#controllers/restore/restore-world.ts';
 import { failRestore, continueRestore, tryChanges } from '#controllers/restore/restore-status.ts';
 import { handOverRestoredState, isStateClaim } from '#controllers/restore/restored-state.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
@@ -41,7 +47,11 @@ export function nameClaims(world: RestoreWorld): Plan | undefined {
     persistentVolumeClaim: claimName,
     volumeSnapshotName: snapshotName,
   }));
-  return continueRestore(world, { reason: 'CreatingClaims', message: 'Creating new PVCs', newStatus: { restores } });
+  return continueRestore(world, {
+    reason: 'CreatingClaims',
+    message: 'Creating new PVCs',
+    newStatus: { restores, marksClaims: true },
+  });
 }
 
 /** Checks all claims before anything is done, so that a restore that fails stops no guest and deletes nothing. */
@@ -59,21 +69,45 @@ export function refuseClaims(world: RestoreWorld): Plan | undefined {
   return undefined;
 }
 
+/**
+ * Records that claims are replaced, before the first one is. What users create in the place of a deleted claim must not
+ * make the restore fail: it would release the snapshot, which has the only copy then.
+ */
+export function beginReplacing(world: RestoreWorld): Plan | undefined {
+  const { restore, volumes } = world;
+  const replaces = volumes.some(
+    (view) => replacesClaim(restore, view) && view.claim !== undefined && !isRestoredClaim(view, restore),
+  );
+  if (!replaces || restore.status?.replacingClaims === true) return undefined;
+  const newStatus = { replacingClaims: true };
+  return continueRestore(world, { reason: 'CreatingClaims', message: 'Creating new PVCs', newStatus });
+}
+
 export function createClaims(world: RestoreWorld): Plan | undefined {
   const { restore, volumes } = world;
   const changes: Change[] = [];
-  const missing: string[] = [];
   for (const view of volumes) {
     if (view.claim !== undefined) {
-      if (!isMarkedBy(view.claim, restore) && !isDeleting(view.claim))
-        changes.push(deleteClaim(view.claim, 'the restore replaces it'));
-    } else if (view.snapshot === undefined || view.backup === undefined) missing.push(view.snapshotName);
-    else changes.push(createClaim(world, view, view.backup));
+      if (!isRestoredClaim(view, restore) && !isDeleting(view.claim)) changes.push(replaceClaim(restore, view.claim));
+    } else if (view.backup !== undefined) changes.push(createClaim(world, view, view.backup));
   }
-  if (changes.length > 0) return tryChanges(changes.slice(0, MAX_AT_ONCE));
-  if (missing.length === 0) return undefined;
-  const message = `Waiting for VolumeSnapshot ${missing.join(', ')}, which does not exist`;
-  return continueRestore(world, { reason: 'VolumeSnapshotMissing', message, requeueAfterMs: RECHECK_MS });
+  return changes.length > 0 ? tryChanges(changes.slice(0, MAX_AT_ONCE)) : undefined;
+}
+
+/** Marks the claim as replaced by this restore, then deletes it. */
+function replaceClaim({ metadata: { uid: by } }: RestoreWorld['restore'], claim: OwnClaim['claim']): Change {
+  if (replacedBy(claim) === by) return deleteClaim(claim, 'the restore replaces it');
+  const { name, namespace, uid, resourceVersion } = claim.metadata;
+  const body = { metadata: { resourceVersion, annotations: { [REPLACED_BY_ANNOTATION]: by } } };
+  const patch = { type: 'merge', body } as const;
+  return {
+    do: 'patch',
+    type: PERSISTENT_VOLUME_CLAIMS,
+    name: { name, namespace },
+    uid,
+    patch,
+    why: 'the restore replaces it',
+  };
 }
 
 export function awaitClaims(world: RestoreWorld): Plan | undefined {
@@ -89,10 +123,11 @@ export function awaitClaims(world: RestoreWorld): Plan | undefined {
 /** Reports whether the restore has already replaced a disk of the target: then it must be completed. */
 export function hasReplaced({ restore, volumes }: RestoreWorld): boolean {
   if (restore.status?.restores === undefined || restore.status.targetUID === undefined) return false;
+  if (restore.status.replacingClaims === true) return true;
   return volumes.some(
     (view) =>
       replacesClaim(restore, view) &&
-      (view.claim === undefined || isDeleting(view.claim) || isMarkedBy(view.claim, restore)),
+      (view.claim === undefined || isDeleting(view.claim) || isRestoredClaim(view, restore)),
   );
 }
 
@@ -124,8 +159,7 @@ export function claimsOwnedEvents({ restore, volumes }: RestoreWorld): EventNote
 
 /**
  * Deletes the claims of a failed restore. A claim that has replaced a disk of the target stays with the target, which
- * has no other copy. A claim of a protected VM is also kept: the API server would allow this controller to delete it
- * (CLAIM_REPLACERS).
+ * has no other copy. A claim of a protected VM is also kept: the API server refuses to delete it.
  */
 export function removeClaims(world: RestoreWorld): Change[] {
   const { targetUID } = world.restore.status ?? {};
@@ -161,7 +195,8 @@ function ownClaims({ restore, volumes }: RestoreWorld): OwnClaim[] {
 
 function setOwners({ metadata }: OwnClaim['claim'], ownerReferences: readonly OwnerReference[], why: string): Change {
   const { name, namespace, uid, resourceVersion } = metadata;
-  const patch = { type: 'merge', body: { metadata: { resourceVersion, ownerReferences } } } as const;
+  const annotations = { [RESTORED_BY_ANNOTATION]: null };
+  const patch = { type: 'merge', body: { metadata: { resourceVersion, ownerReferences, annotations } } } as const;
   return { do: 'patch', type: PERSISTENT_VOLUME_CLAIMS, name: { name, namespace }, uid, patch, why };
 }
 
@@ -174,17 +209,21 @@ function checkClaim(world: RestoreWorld, { source }: ContentSpec, view: Restored
   const { restore } = world;
   const { claim, claimName, users } = view;
   // A claim under deletion will make room.
-  if (claim === undefined || isMarkedBy(claim, restore) || isDeleting(claim)) return undefined;
+  if (claim === undefined || isRestoredClaim(view, restore) || isDeleting(claim)) return undefined;
   const { name } = restore.spec.target;
   const conflict = `PersistentVolumeClaim ${claimName} already exists and was not created by this restore`;
   if (!replacesClaim(restore, view) || source.virtualMachine.metadata.name !== name) return conflict;
   const [user] = users;
   const cannotReplace = `Cannot replace PersistentVolumeClaim ${claimName}`;
   if (user !== undefined) return `${cannotReplace}: ${user} also uses it`;
+  if (world.vm?.status?.stateClaim?.uid === claim.metadata.uid)
+    return `${cannotReplace}: it holds the persistent state of the VM`;
   const owner = controllerOf(claim);
   if (owner === undefined)
     return belongsToTarget(world, view, claim) ? undefined : `${cannotReplace}: it does not belong to the VM`;
   const isOwnedByVm = owner.kind === VIRTUAL_MACHINES.kind && owner.name === name;
+  // A user has given it the owner and the mark of this restore, which has not created it.
+  if (owner.uid === restore.metadata.uid && isMarkedBy(claim, restore)) return undefined;
   return isOwnedByVm ? undefined : `${cannotReplace}: it belongs to ${owner.kind} ${owner.name}`;
 }
 
@@ -199,8 +238,9 @@ function belongsToTarget(
 }
 
 /** Reports whether the claim has its data, or waits for its first consumer and gets the data when the VM starts. */
-function isReady({ restore }: RestoreWorld, { claim, volume, storageClass }: RestoredVolume): boolean {
-  if (claim === undefined || isDeleting(claim) || !isMarkedBy(claim, restore)) return false;
+function isReady({ restore }: RestoreWorld, view: RestoredVolume): boolean {
+  const { claim, volume, storageClass } = view;
+  if (claim === undefined || isDeleting(claim) || !isRestoredClaim(view, restore)) return false;
   if (claim.status?.phase === 'Bound') {
     return volume !== undefined && volume.metadata.finalizers?.includes(VOLUME_COPY_FINALIZER) !== true;
   }

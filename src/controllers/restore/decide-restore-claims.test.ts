@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VOLUME_COPY_FINALIZER } from '#api/names.ts';
+import { REPLACED_BY_ANNOTATION } from '#api/storage/persistent-state.ts';
 import { planRestores } from '#controllers/restore/build-claim.ts';
 import { decideRestore } from '#controllers/restore/decide-restore.ts';
 import {
@@ -14,23 +15,39 @@ import {
   aVolume,
   aVolumeSnapshot,
   aWorld,
+  CREATED,
   CLAIM,
+  CLAIM_MARKS,
   MARK,
   RESTORES,
   type RestoreOverrides,
 } from '#controllers/restore/testing/restore-world.ts';
 import {
+  HELD_SNAPSHOT,
   HELD_STATUS,
   DELETED,
   IN_PLACE,
   inPlace,
   OLD_CLAIM,
   SNAPSHOT_CLAIM,
+  startedRestore,
   waitsForConsumer,
   type Step,
   testSteps,
 } from '#controllers/restore/testing/restore-steps.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { ObjectMeta } from '#kube/meta.ts';
+
+const CONFIG_MAP = { apiVersion: 'v1', kind: 'ConfigMap', name: 'x', uid: 'x', controller: true };
+/** Returns the world of a restore that has recorded that it replaces claims. */
+const replacing = (claim: ReturnType<typeof aClaim>) => ({
+  ...inPlace(claim),
+  restore: startedRestore({ spec: IN_PLACE, status: { replacingClaims: true } }),
+});
+const aSnapshotWith = (metadata: ObjectMeta) => {
+  const snapshot = aVolumeSnapshot();
+  return { ...snapshot, metadata: { ...snapshot.metadata, ...metadata } };
+};
 
 const steps: Record<string, Step> = {
   'names the claims before creating them': [
@@ -50,9 +67,102 @@ const steps: Record<string, Step> = {
     { volumes: [aView({ claim: aClaim({ annotations: {} }) })] },
     [`Failure: PersistentVolumeClaim ${CLAIM} already exists and was not created by this restore`],
   ],
-  'InPlace: deletes the old claim first': [inPlace(OLD_CLAIM), ['delete PersistentVolumeClaim']],
+  'InPlace: records that it replaces claims first': [inPlace(OLD_CLAIM), ['Creating new PVCs']],
+  'InPlace: waits if a user creates a claim in the place of the deleted one': [
+    replacing(aClaim({ ...OLD_CLAIM.metadata, uid: 'x', ownerReferences: [CONFIG_MAP] })),
+    ['Cannot replace PersistentVolumeClaim db-root: it belongs to ConfigMap x'],
+  ],
+  'InPlace: marks the old claim as replaced first': [replacing(OLD_CLAIM), ['patch PersistentVolumeClaim']],
+  'InPlace: then deletes the old claim': [
+    replacing(aClaim({ ...OLD_CLAIM.metadata, annotations: { [REPLACED_BY_ANNOTATION]: 'restore-uid' } })),
+    ['delete PersistentVolumeClaim'],
+  ],
+  'InPlace: does not delete a claim that another restore has marked': [
+    replacing(aClaim({ ...OLD_CLAIM.metadata, annotations: { [REPLACED_BY_ANNOTATION]: 'another' } })),
+    ['patch PersistentVolumeClaim'],
+  ],
+  'InPlace: replaces an empty claim to which a user gave the mark of the restore': [
+    replacing({ ...aClaim({ name: 'db-root' }), spec: { storageClassName: 'fast' } }),
+    ['patch PersistentVolumeClaim'],
+  ],
+  'InPlace: marks the snapshot before the old claim': [
+    {
+      ...inPlace(OLD_CLAIM),
+      volumes: [aView({ claimName: 'db-root', claim: OLD_CLAIM, snapshot: aSnapshotWith({ annotations: {} }) })],
+    },
+    ['patch VolumeSnapshot'],
+  ],
+  'InPlace: replaces nothing while its snapshot is being deleted': [
+    {
+      ...inPlace(OLD_CLAIM),
+      volumes: [aView({ claimName: 'db-root', claim: OLD_CLAIM, snapshot: aSnapshotWith(DELETED) })],
+    },
+    ['Waiting for VolumeSnapshot vs-root, which is being deleted'],
+  ],
+  'InPlace: fails if another VolumeSnapshot has the name of the snapshot': [
+    {
+      ...inPlace(OLD_CLAIM),
+      content: { ...aContent(), status: { readyToUse: true, creationTime: '2026-01-01T00:00:00Z' } },
+      volumes: [
+        aView({
+          claimName: 'db-root',
+          claim: OLD_CLAIM,
+          snapshot: { ...aVolumeSnapshot(), status: { readyToUse: true, creationTime: '2026-01-01T00:00:01Z' } },
+        }),
+      ],
+    },
+    [
+      'Failure: VolumeSnapshot vs-root was taken at 2026-01-01T00:00:01Z, after the snapshot of the VM (2026-01-01T00:00:00Z): it is another one',
+    ],
+  ],
+  'InPlace: fails if another VolumeSnapshot of the same second has the name of the snapshot': [
+    {
+      ...inPlace(OLD_CLAIM),
+      content: {
+        ...aContent(),
+        status: {
+          readyToUse: true,
+          creationTime: CREATED,
+          volumeSnapshotStatus: [{ volumeSnapshotName: 'vs-root', volumeSnapshotUID: 'first' }],
+        },
+      },
+    },
+    ['Failure: VolumeSnapshot vs-root has the uid vs-uid, not first: it is another one'],
+  ],
+  'InPlace: replaces a claim with the source of the snapshot to which a user gave the mark of the restore': [
+    replacing(aClaim({ name: 'db-root', annotations: MARK })),
+    ['patch PersistentVolumeClaim'],
+  ],
+  'InPlace: recognizes the claim by its mark if an earlier version has begun the restore': [
+    {
+      ...inPlace(aClaim({ name: 'db-root', annotations: MARK })),
+      restore: startedRestore({ spec: IN_PLACE, status: { replacingClaims: true, marksClaims: undefined } }),
+    },
+    [`Waiting for new PVCs: db-root`],
+  ],
+  'InPlace: holds the snapshot as the only copy, also if it is already needed': [
+    {
+      ...inPlace(OLD_CLAIM),
+      volumes: [aView({ claimName: 'db-root', claim: OLD_CLAIM })],
+    },
+    ['patch VolumeSnapshot'],
+  ],
+  'InPlace: the snapshot is not the only copy once the new claim has its data': [
+    {
+      ...replacing(aClaim({ name: 'db-root' })),
+      volumes: [
+        aView({
+          claimName: 'db-root',
+          claim: aClaim({ name: 'db-root' }),
+          volume: aVolume(),
+          snapshot: HELD_SNAPSHOT,
+        }),
+      ],
+    },
+    ['patch VolumeSnapshot'],
+  ],
   'InPlace: waits for the deletion of the old claim': [
-    inPlace(aClaim({ ...OLD_CLAIM.metadata, ...DELETED })),
+    replacing(aClaim({ ...OLD_CLAIM.metadata, ...DELETED })),
     ['Waiting for new PVCs: db-root'],
   ],
   'InPlace: then creates the new claim': [inPlace(), ['create PersistentVolumeClaim']],
@@ -65,8 +175,8 @@ const steps: Record<string, Step> = {
     ['Failure: Cannot replace PersistentVolumeClaim db-root: it does not belong to the VM'],
   ],
   'InPlace: replaces the claim of the snapshot also if the VM does not use it now': [
-    { ...inPlace(SNAPSHOT_CLAIM), vm: aVm({ claimName: 'another', status: HELD_STATUS }) },
-    ['delete PersistentVolumeClaim'],
+    { ...replacing(SNAPSHOT_CLAIM), vm: aVm({ claimName: 'another', status: HELD_STATUS }) },
+    ['patch PersistentVolumeClaim'],
   ],
   'InPlace: waits for a conflicting claim once a disk was replaced': [
     {
@@ -131,7 +241,7 @@ test('the claim has the size and source of the snapshot, and is owned by the res
     dataSource: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'vs-root' },
   });
   assert.deepEqual(metadata.labels, { disk: 'root' });
-  assert.deepEqual(metadata.annotations, { note: 'kept', 'restore.kubevirt.io/name': 'back', ...MARK });
+  assert.deepEqual(metadata.annotations, { note: 'kept', 'restore.kubevirt.io/name': 'back', ...CLAIM_MARKS });
   assert.deepEqual(
     metadata.ownerReferences?.map(({ uid, controller }) => [uid, controller]),
     [['restore-uid', true]],

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
 import { RECORD_FINALIZER } from '#api/names.ts';
 import { concludeRestore, decideRestore } from '#controllers/restore/decide-restore.ts';
+import type { RestoreWorld } from '#controllers/restore/restore-world.ts';
 import {
   aClaim,
   aContent,
@@ -282,4 +283,16 @@ test('an invalid write fails the restore; after other errors it retries', () => 
     'Cannot patch VirtualMachine: no',
   ]);
   assert.equal(status(409, 'Conflict'), undefined);
+});
+
+test('a claim that cannot be created in the place of a deleted one does not fail the restore', () => {
+  const error = new ApiError(422, 'Invalid', 'no');
+  const conclude = (world: RestoreWorld) => {
+    const [change] = decideRestore(world).changes;
+    assert.ok(change?.do === 'create');
+    return describePlan({ changes: [], status: concludeRestore(world, [{ change, error }]) });
+  };
+  const replacing = startedRestore({ spec: IN_PLACE, status: { replacingClaims: true } });
+  assert.deepEqual(conclude(aWorld({ ...inPlace(), restore: replacing })), ['Cannot create PersistentVolumeClaim: no']);
+  assert.deepEqual(conclude(aWorld({ volumes: [aView()] })), ['Failure: Cannot create PersistentVolumeClaim: no']);
 });

@@ -4,6 +4,7 @@ import { isRestoreFinished, VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machin
 import { firmwareOf, snapshotUuidOf } from '#controllers/restore/build-restored-vm.ts';
 import {
   awaitClaims,
+  beginReplacing,
   claimsOwnedEvents,
   handOverClaims,
   hasReplaced,
@@ -12,6 +13,7 @@ import {
   nameClaims,
   refuseClaims,
 } from '#controllers/restore/claims.ts';
+import { holdSnapshots, releaseCopies } from '#controllers/restore/needed-snapshots.ts';
 import { isTargetWritten, type RestoreWorld } from '#controllers/restore/restore-world.ts';
 import {
   completeRestore,
@@ -26,6 +28,7 @@ import { deleteRecord, handOverRecord, restoreRecordAfterVm } from '#controllers
 import { awaitHold, awaitStop, recordTarget, refuseTarget } from '#controllers/restore/target.ts';
 import { writeVm } from '#controllers/restore/write-vm.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import { errorMessage } from '#lib/error-message.ts';
@@ -51,8 +54,11 @@ const rules: readonly Rule[] = [
   refuseClaims,
   awaitStop,
   nameClaims,
+  holdSnapshots, // From here on, either the old disks or the snapshots exist.
+  beginReplacing,
   createClaims,
   awaitClaims,
+  releaseCopies, // The new disks have their data.
   writeVm,
 ];
 
@@ -64,12 +70,16 @@ export function decideRestore(world: RestoreWorld): Plan {
   return EMPTY_PLAN;
 }
 
-/** Reports a failed write. An invalid object fails the restore; the controller retries after all other errors. */
+/**
+ * Reports a failed write. An invalid object fails the restore; the controller retries after all other errors, and also if
+ * it has already deleted the claim for which it cannot create another one.
+ */
 export function concludeRestore(world: RestoreWorld, failures: readonly FailedChange[]): Plan['status'] {
   const failure = failures.find(({ error }) => !isStale(error));
   if (failure === undefined || isRestoreFinished(world.restore)) return undefined;
   const message = `Cannot ${failure.change.do} ${failure.change.type.kind}: ${errorMessage(failure.error)}`;
-  if (isApiError(failure.error, 'Invalid')) return failedStatus(world, 'Refused', message);
+  const isMissingDisk = failure.change.type === PERSISTENT_VOLUME_CLAIMS && hasReplaced(world);
+  if (isApiError(failure.error, 'Invalid') && !isMissingDisk) return failedStatus(world, 'Refused', message);
   return progressStatus(world, { reason: 'WriteFailed', message });
 }
 

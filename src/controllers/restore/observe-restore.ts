@@ -1,7 +1,8 @@
 /** Observes the world of a restore: from caches, except for the target and its instance, which are read live. */
 import { firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
 import { legacyUuid } from '#api/identity/legacy-uuid.ts';
-import { findStateClaim, stateOwnerOf, SUPERSEDES_ANNOTATION } from '#api/storage/persistent-state.ts';
+import { findClaimVm } from '#api/storage/claim-vms.ts';
+import { findStateClaim, replacedBy, stateOwnerOf } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
@@ -18,9 +19,9 @@ import {
 import { keyOf, objectKey } from '#client/object-key.ts';
 import {
   claimKeysOfInstance,
-  claimKeysOfVm,
   claimKeysOfVolume,
-  VMS_BY_CLAIM,
+  indexVmsByClaim,
+  listVmsOfClaim,
 } from '#controllers/shared/indexes/claim-keys.ts';
 import {
   CLAIMS_BY_STATE,
@@ -39,13 +40,14 @@ import { createLiveReader } from '#runtime/live-reader.ts';
 
 /** Index of instances by the keys of their claims, which may differ from those in the templates of their VMs. */
 const INSTANCES_BY_CLAIM = 'claim';
-const CLAIMS_BY_UID = 'uid';
+/** Index of claims by the uid of the object that replaces them. */
+const CLAIMS_BY_REPLACEMENT = 'replaced-by';
 /** Index of VMs by the uuid that their guests see, also if it is not in the spec yet. */
 const VMS_BY_EFFECTIVE_UUID = 'effective-firmware-uuid';
 /** Index of volumes by the key of their claim. */
 const VOLUMES_BY_CLAIM = 'claim-ref';
 
-type StateClaims = Pick<RestoreWorld, 'currentState' | 'supersededState'>;
+type StateClaims = Pick<RestoreWorld, 'currentState' | 'replacedStates' | 'diskUserOf'>;
 type Observe = (key: string, options: { signal: AbortSignal }) => Promise<RestoreWorld | undefined>;
 
 export function createRestoreObserver({ client, informer, clock }: ControllerParts): Observe {
@@ -59,12 +61,12 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
   const volumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(STORAGE_CLASSES);
   const volumeSnapshots = informer(VOLUME_SNAPSHOTS);
-  vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
+  indexVmsByClaim(vms);
   vmis.addIndex(INSTANCES_BY_CLAIM, claimKeysOfInstance);
   vms.addIndex(VMS_BY_EFFECTIVE_UUID, effectiveUuidsOf);
   volumes.addIndex(VOLUMES_BY_CLAIM, claimKeysOfVolume);
   claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
-  claims.addIndex(CLAIMS_BY_UID, ({ metadata }) => [metadata.uid]);
+  claims.addIndex(CLAIMS_BY_REPLACEMENT, (claim) => [replacedBy(claim) ?? ''].filter(Boolean));
   const readLive = createLiveReader(client);
 
   function observeVolumes(
@@ -72,7 +74,8 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
     content?: VirtualMachineSnapshotContent,
   ): RestoredVolume[] {
     const { namespace } = restore.metadata;
-    const planned = restore.status?.restores ?? (content === undefined ? [] : planRestores(restore, content));
+    // The content decides, because only the snapshot controller can write it; it may be gone once the target is written.
+    const planned = content === undefined ? (restore.status?.restores ?? []) : planRestores(restore, content);
     const backups = new Map(content?.spec.volumeBackups?.map((backup) => [backup.volumeName, backup]));
     return planned.map(({ volumeName, persistentVolumeClaim: claimName, volumeSnapshotName: snapshotName }) => {
       const claimKey = keyOf({ namespace, name: claimName });
@@ -98,23 +101,28 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
     const others = (type: ResourceType, users: readonly Stored[]) =>
       users.flatMap(({ metadata: { name } }) => (name === target ? [] : [`${type.kind} ${name}`])).sort();
     return [
-      ...others(VIRTUAL_MACHINES, vms.byIndex(VMS_BY_CLAIM, claimKey)),
+      ...others(VIRTUAL_MACHINES, listVmsOfClaim(vms, claimKey)),
       ...others(VIRTUAL_MACHINE_INSTANCES, vmis.byIndex(INSTANCES_BY_CLAIM, claimKey)),
     ];
   }
 
-  /** Returns the claims of the target's current and superseded state. `vm`: the target, if it exists. */
+  /** Returns the claims of the target's current and replaced state. `vm`: the target, if it exists. */
   function observeState(restore: Stored<VirtualMachineRestore>, vm: Stored<VirtualMachine> | undefined): StateClaims {
     if (vm === undefined) return {};
     const { namespace } = restore.metadata;
     const own = claims.get(keyOf({ namespace, name: stateClaimNameFor(restore) }));
     const isHandedOver = own !== undefined && controllerUid(own) === vm.metadata.uid;
-    const old = isHandedOver ? own.metadata.annotations?.[SUPERSEDES_ANNOTATION] : undefined;
+    const diskUserOf = (name: string) =>
+      findClaimVm(listVmsOfClaim(vms, keyOf({ namespace, name })), name, vm.metadata)?.metadata.name;
+    const candidates = claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata));
     return {
-      currentState: findStateClaim(claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata)), stateOwnerOf(vm)),
-      supersededState: claims
-        .byIndex(CLAIMS_BY_UID, old ?? '')
-        .find(({ metadata }) => metadata.namespace === namespace),
+      currentState: findStateClaim(candidates, { ...stateOwnerOf(vm), diskUserOf }),
+      replacedStates: isHandedOver
+        ? claims
+            .byIndex(CLAIMS_BY_REPLACEMENT, own.metadata.uid)
+            .filter(({ metadata }) => metadata.namespace === namespace)
+        : [],
+      diskUserOf,
     };
   }
 
@@ -134,7 +142,10 @@ export function createRestoreObserver({ client, informer, clock }: ControllerPar
     const target = { namespace, name: restore.spec.target.name };
     const snapshot = snapshots.get(keyOf({ namespace, name: restore.spec.virtualMachineSnapshotName }));
     const contentName = snapshot?.status?.virtualMachineSnapshotContentName;
-    const content = contentName ? contents.get(keyOf({ namespace, name: contentName })) : undefined;
+    const named = contentName ? contents.get(keyOf({ namespace, name: contentName })) : undefined;
+    // A content of another snapshot is not used.
+    const isOwn = (named?.spec.virtualMachineSnapshotName ?? snapshot?.metadata.name) === snapshot?.metadata.name;
+    const content = isOwn ? named : undefined;
     const finished = isRestoreFinished(restore);
     // The VM is read first: the VM controller creates no instance of a VM that it holds for this restore.
     const vm = finished ? undefined : await readLive(VIRTUAL_MACHINES, target, options);

@@ -17,10 +17,11 @@ import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfInstance, claimKeysOfVm, claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
+import { allClaimKeysOfVm, claimKeysOfInstance, claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
 import { stateIndexKey, stateIndexKeysOf } from '#controllers/shared/persistent-state/claims-by-state.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import { concludeRestore, decideRestore, UUID_RENEWED_REASON } from '#controllers/restore/decide-restore.ts';
+import { defineNeededSnapshots } from '#controllers/restore/needed-snapshots.ts';
 import { createRestoreObserver } from '#controllers/restore/observe-restore.ts';
 import { COMPLETED_REASON } from '#controllers/restore/restore-status.ts';
 import type { RestoreWorld } from '#controllers/restore/restore-world.ts';
@@ -56,7 +57,10 @@ export const restoreController: PlaneController = {
   eventSource: 'restore-controller',
   start(parts) {
     const events = copyEventsToVms(parts.events, parts.informer(VIRTUAL_MACHINES));
-    return [startController(defineRestores(parts), { ...parts, events })];
+    return [
+      startController(defineRestores(parts), { ...parts, events }),
+      startController(defineNeededSnapshots(parts), parts),
+    ];
   },
 };
 
@@ -64,6 +68,7 @@ function defineRestores(parts: ControllerParts): ControllerDefinition<RestoreWor
   const { informer, metrics } = parts;
   const restores = informer(VIRTUAL_MACHINE_RESTORES);
   const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
+  const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   restores.addIndex(
     BY_TARGET,
     unfinishedIndex(({ spec }) => [spec.target.name]),
@@ -79,6 +84,12 @@ function defineRestores(parts: ControllerParts): ControllerDefinition<RestoreWor
   restores.addIndex(UNFINISHED, (restore) => (isRestoreFinished(restore) ? [] : [UNFINISHED]));
   const keysBy = (index: string, key: string) => restores.byIndex(index, key).map(objectKey);
   const keysOfClaim = (key: string) => keysBy(BY_CLAIM, key);
+  /** Includes restores that would replace the claim as the state of their target. */
+  const keysOfNamedClaim = (key: string) => {
+    const claim = claims.get(key);
+    const states = claim === undefined ? [] : stateIndexKeysOf(claim);
+    return [...keysOfClaim(key), ...states.flatMap((state) => keysBy(BY_STATE, state))];
+  };
   const keysOfTarget = (object: Stored) => keysBy(BY_TARGET, objectKey(object));
   const keysOfSnapshot = (namespace?: string, name = '') => keysBy(BY_SNAPSHOT, keyOf({ namespace, name }));
 
@@ -89,7 +100,10 @@ function defineRestores(parts: ControllerParts): ControllerDefinition<RestoreWor
     sources: [
       source(restores),
       // Another VM or instance may release a claim of the restore.
-      source(informer(VIRTUAL_MACHINES), (vm) => [...keysOfTarget(vm), ...claimKeysOfVm(vm).flatMap(keysOfClaim)]),
+      source(informer(VIRTUAL_MACHINES), (vm) => [
+        ...keysOfTarget(vm),
+        ...allClaimKeysOfVm(vm).flatMap(keysOfNamedClaim),
+      ]),
       // Instances and records have the name of their VM.
       source(informer(VIRTUAL_MACHINE_INSTANCES), (vmi) => [
         ...keysOfTarget(vmi),
@@ -98,7 +112,7 @@ function defineRestores(parts: ControllerParts): ControllerDefinition<RestoreWor
       source(informer(VIRTUAL_MACHINE_IDENTITIES), keysOfTarget),
       source(informer(VIRTUAL_MACHINE_SNAPSHOTS), ({ metadata }) => keysOfSnapshot(metadata.namespace, metadata.name)),
       source(contents, ({ metadata, spec }) => keysOfSnapshot(metadata.namespace, spec.virtualMachineSnapshotName)),
-      source(informer(PERSISTENT_VOLUME_CLAIMS), (claim) => [
+      source(claims, (claim) => [
         ...keysOfClaim(objectKey(claim)),
         // The state of the target, also without its marks until it is deleted.
         ...stateIndexKeysOf(claim).flatMap((key) => keysBy(BY_STATE, key)),

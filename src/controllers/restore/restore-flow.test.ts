@@ -62,7 +62,7 @@ function startRestore({ content, spec, target, vms = {}, runs }: Scene): Restore
   }
   if (vms['db'] !== undefined) {
     const metadata = { ...aClaim().metadata, name: 'db-root', annotations: {}, ownerReferences: undefined };
-    api.put(PERSISTENT_VOLUME_CLAIMS, unstored({ ...aClaim(), metadata }));
+    api.put(PERSISTENT_VOLUME_CLAIMS, unstored({ ...aClaim(), metadata, spec: { storageClassName: 'fast' } }));
   }
   api.put(VIRTUAL_MACHINE_RESTORES, unstored(aRestore({ target, spec, metadata: { finalizers: undefined } })));
   return plane;

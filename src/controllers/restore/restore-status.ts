@@ -17,7 +17,7 @@ interface RestoreProgress {
   /** Message of the conditions. */
   readonly message: string;
   /** New facts for the status. */
-  readonly newStatus?: Pick<RestoreStatus, 'targetUID' | 'restores'>;
+  readonly newStatus?: Pick<RestoreStatus, 'targetUID' | 'restores' | 'marksClaims' | 'replacingClaims'>;
 }
 
 interface ProgressPlan extends RestoreProgress {

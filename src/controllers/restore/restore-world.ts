@@ -1,5 +1,5 @@
 /** The world of one VirtualMachineRestore, and the mark by which a restore recognizes its own objects. */
-import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
+import { LAST_RESTORE_ANNOTATION, RESTORED_BY_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -7,6 +7,8 @@ import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VirtualMachineSnapshotContent, VolumeBackup } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
+import { keyOf } from '#client/object-key.ts';
+import { sourceSnapshotKeys } from '#controllers/shared/local-storage/snapshot-source.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import type { VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
 
@@ -23,8 +25,10 @@ export interface RestoreWorld {
   readonly volumes: readonly RestoredVolume[];
   /** The claim that holds the persistent state of the target now. */
   readonly currentState?: Stored<PersistentVolumeClaim>;
-  /** The claim that the restored state has superseded. */
-  readonly supersededState?: Stored<PersistentVolumeClaim>;
+  /** The claims that are marked as replaced by the restored state, which belongs to the target by then. */
+  readonly replacedStates?: readonly Stored<PersistentVolumeClaim>[];
+  /** Returns a VM that has the claim as a disk, or another VM whose status names it. */
+  diskUserOf?(claimName: string): string | undefined;
   /** `namespace/name` of another VM that has the firmware uuid of the snapshot. */
   readonly uuidHolder?: string;
   /** Milliseconds since the epoch. */
@@ -42,8 +46,8 @@ export interface RestoredVolume {
   /** The volume of the claim. */
   readonly volume?: Stored<PersistentVolume>;
   readonly storageClass?: StorageClass;
-  readonly snapshot?: VolumeSnapshot;
-  /** VMs and instances other than the target that use the claim: `VirtualMachine web`. */
+  readonly snapshot?: Stored<VolumeSnapshot>;
+  /** VMs and instances other than the target that use the claim, or whose status names it: `VirtualMachine web`. */
   readonly users: readonly string[];
 }
 
@@ -54,6 +58,25 @@ export function restoreMark({ metadata }: Stored<VirtualMachineRestore>): string
 
 export function isMarkedBy({ metadata }: KubeObject, restore: Stored<VirtualMachineRestore>): boolean {
   return metadata.annotations?.[LAST_RESTORE_ANNOTATION] === restoreMark(restore);
+}
+
+/**
+ * Reports whether this restore has created the claim. Users cannot write the annotation; the mark, by which earlier
+ * versions recognized claims, they can.
+ */
+function isCreatedBy(claim: Stored<PersistentVolumeClaim>, restore: Stored<VirtualMachineRestore>): boolean {
+  const { restores, marksClaims } = restore.status ?? {};
+  if (restores !== undefined && marksClaims !== true) return isMarkedBy(claim, restore);
+  return claim.metadata.annotations?.[RESTORED_BY_ANNOTATION] === restore.metadata.uid;
+}
+
+/** Reports whether the claim is the one of this restore: without the snapshot as its source it would be an empty disk. */
+export function isRestoredClaim(
+  { claim, snapshotName }: Pick<RestoredVolume, 'claim' | 'snapshotName'>,
+  restore: Stored<VirtualMachineRestore>,
+): boolean {
+  if (claim === undefined || !isCreatedBy(claim, restore)) return false;
+  return sourceSnapshotKeys(claim).includes(keyOf({ namespace: claim.metadata.namespace, name: snapshotName }));
 }
 
 /** Reports whether the target has the spec of the snapshot: from then on the restore is always completed. */

@@ -2,15 +2,18 @@
  * Restores the persistent state of the target, always into a new claim, also with InPlace. The claim has the marks of
  * the state from the beginning, but it does not count as the VM's state while the restore owns it.
  *
- *   created, owned by the restore ─► filled ─► owned by the VM, and superseding the old claim, in one write
+ *   created, owned by the restore ─► filled ─► the old claim: marked as replaced by this one
+ *                                           ─► owned by the VM, and superseding the old claim, in one write
  *                                           ─► the old claim: marks removed, deleted
  *
  * So findStateClaim finds exactly one claim at any time, and the old claim is deleted after the new one has replaced it.
- * Pure.
+ * Only a claim with the mark of a replacement is deleted, which users cannot write, and never a disk of a VM. Pure.
  */
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
-import { MIGRATION_NAME_LABEL } from '#api/names.ts';
+import { MIGRATION_NAME_LABEL, RESTORED_BY_ANNOTATION } from '#api/names.ts';
 import {
+  REPLACED_BY_ANNOTATION,
+  replacedBy,
   STATE_LABEL,
   stateAnnotationOf,
   stateClaimName,
@@ -36,6 +39,7 @@ const describesOldState = (key: string) => key.startsWith(`${STATE_LABEL}-`) || 
 const OLD_STATE_KEYS: ReadonlySet<string> = new Set([
   STATE_LABEL,
   SUPERSEDES_ANNOTATION,
+  REPLACED_BY_ANNOTATION,
   UPLOAD_ANNOTATION,
   MIGRATION_NAME_LABEL,
 ]);
@@ -65,16 +69,14 @@ function withoutOldState(metadata: Readonly<Record<string, string>> = {}): Recor
 }
 
 /**
- * Makes the VM the owner of the state claim, also with the policy None: without an owner, a later VM would adopt it.
+ * Marks the current state as replaced by the claim, then makes the VM the owner of the claim, also with the policy None:
+ * without an owner, a later VM would adopt it. A current state that is a disk as well only loses its marks.
  */
-export function handOverRestoredState(
-  { currentState }: RestoreWorld,
-  claim: Claim,
-  vm: Stored<VirtualMachine>,
-): Change {
+export function handOverRestoredState(world: RestoreWorld, claim: Claim, vm: Stored<VirtualMachine>): Change {
   const { name, namespace, uid, resourceVersion } = claim.metadata;
-  const old = currentState?.metadata.uid;
-  const annotations = old === undefined || old === uid ? {} : { [SUPERSEDES_ANNOTATION]: old };
+  const old = world.currentState?.metadata.uid === uid ? undefined : world.currentState;
+  if (old !== undefined && replacedBy(old) !== uid) return replaceState(world, old, uid);
+  const annotations = { [SUPERSEDES_ANNOTATION]: old?.metadata.uid ?? null, [RESTORED_BY_ANNOTATION]: null };
   const body = { metadata: { resourceVersion, ownerReferences: [vmOwnerReference(vm)], annotations } };
   const why = 'the claim holds the state of the restored VM';
   return {
@@ -87,24 +89,40 @@ export function handOverRestoredState(
   };
 }
 
+function replaceState({ restore, diskUserOf }: RestoreWorld, old: Claim, by: string): Change {
+  const { name } = old.metadata;
+  if (diskUserOf?.(name) !== undefined) return unmarkState(restore, old, 'the claim is a disk of a VM');
+  const annotations = { [REPLACED_BY_ANNOTATION]: by };
+  return patchClaim(old, { annotations }, 'the restored state replaces this one');
+}
+
+function unmarkState({ spec }: Restore, old: Claim, why: string): Change {
+  const annotations = { [stateAnnotationOf(spec.target.name)]: null };
+  return patchClaim(old, { annotations, labels: { [STATE_LABEL]: null } }, why);
+}
+
+function patchClaim({ metadata }: Claim, changed: object, why: string): Change {
+  const { name, namespace, uid, resourceVersion } = metadata;
+  const patch = { type: 'merge', body: { metadata: { resourceVersion, ...changed } } } as const;
+  return { do: 'patch', type: PERSISTENT_VOLUME_CLAIMS, name: { name, namespace }, uid, patch, why };
+}
+
 /**
- * Removes the marks of the superseded claim, and deletes it if the VM owns it. A claim that a user provided is kept.
+ * Removes the marks of the replaced claim, then deletes it if the VM owns it. A claim that a user provided is kept, and
+ * so is a disk of any VM.
  */
-export function retireOldState({ restore, supersededState: old }: RestoreWorld, vm: Stored<VirtualMachine>): Change[] {
-  if (old === undefined || isDeleting(old)) return [];
-  const { name, namespace, uid } = old.metadata;
-  const target = { type: PERSISTENT_VOLUME_CLAIMS, name: { name, namespace }, uid };
+export function retireOldState(world: RestoreWorld, vm: Stored<VirtualMachine>): Change[] {
+  return (world.replacedStates ?? []).flatMap((old) => retireClaim(world, old, vm));
+}
+
+function retireClaim({ restore, diskUserOf }: RestoreWorld, old: Claim, vm: Stored<VirtualMachine>): Change[] {
+  if (isDeleting(old)) return [];
   const unmarked = 'the restored state has replaced this one';
-  const deleted = `Deleted PersistentVolumeClaim ${name}: ${unmarked}`;
-  const marks = {
-    annotations: { [stateAnnotationOf(restore.spec.target.name)]: null },
-    labels: { [STATE_LABEL]: null },
-  };
-  const patch = { type: 'merge', body: { metadata: marks } } as const;
-  return [
-    ...(isMarkedAsState(old) ? [{ do: 'patch', ...target, patch, why: unmarked } as const] : []),
-    ...(controllerUid(old) === vm.metadata.uid ? [{ do: 'delete', ...target, why: deleted } as const] : []),
-  ];
+  if (isMarkedAsState(old)) return [unmarkState(restore, old, unmarked)];
+  const { name, namespace, uid } = old.metadata;
+  if (controllerUid(old) !== vm.metadata.uid || diskUserOf?.(name) !== undefined) return [];
+  const why = `Deleted PersistentVolumeClaim ${name}: ${unmarked}`;
+  return [{ do: 'delete', type: PERSISTENT_VOLUME_CLAIMS, name: { name, namespace }, uid, why }];
 }
 
 /**

@@ -38,28 +38,55 @@ function buildCopyStatus(world: ContentWorld, copy: VolumeCopyView): CopyStatus[
   const { volumeSnapshotName } = backup;
   if (volumeSnapshot === undefined)
     return mustRequestCopy(world, copy) ? [] : [buildLostStatus(world, volumeSnapshotName)];
+  const recorded = reportedCopy(world, volumeSnapshotName)?.volumeSnapshotUID;
+  const { uid } = volumeSnapshot.metadata;
+  if (recorded !== undefined && recorded !== uid && !mayRequestAgain(world)) {
+    return [buildLostStatus(world, volumeSnapshotName, '; another one has its name')];
+  }
+  // Once the snapshot is complete, a VolumeSnapshot that was not recorded may be another one.
+  const volumeSnapshotUID = isInProgress(world) ? uid : recorded;
   const { creationTime, readyToUse = false, error } = volumeSnapshot.status ?? {};
-  if (error === undefined) return [{ volumeSnapshotName, creationTime, readyToUse }];
+  const status = {
+    volumeSnapshotName,
+    ...(volumeSnapshotUID !== undefined && { volumeSnapshotUID }),
+    creationTime,
+    readyToUse,
+  };
+  if (error === undefined) return [status];
   const message = `VolumeSnapshot ${volumeSnapshotName} error: ${error.message ?? 'unknown'}`;
   const time = error.time ?? firstReported(world, volumeSnapshotName, message);
-  return [{ volumeSnapshotName, creationTime, readyToUse, error: { time, message } }];
+  return [{ ...status, error: { time, message } }];
 }
 
-function buildLostStatus(world: ContentWorld, volumeSnapshotName: string): CopyStatus {
-  const { creationTime } = reportedCopy(world, volumeSnapshotName) ?? {};
-  const message = `VolumeSnapshot ${volumeSnapshotName} does not exist`;
+function buildLostStatus(world: ContentWorld, volumeSnapshotName: string, detail = ''): CopyStatus {
+  const { creationTime, volumeSnapshotUID } = reportedCopy(world, volumeSnapshotName) ?? {};
+  const message = `VolumeSnapshot ${volumeSnapshotName} does not exist${detail}`;
   const time = firstReported(world, volumeSnapshotName, message);
-  return { volumeSnapshotName, creationTime, readyToUse: false, error: { time, message } };
+  return {
+    volumeSnapshotName,
+    ...(volumeSnapshotUID !== undefined && { volumeSnapshotUID }),
+    creationTime,
+    readyToUse: false,
+    error: { time, message },
+  };
+}
+
+function isInProgress({ snapshot }: ContentWorld): boolean {
+  return snapshot !== undefined && isSnapshotInProgress(snapshot);
+}
+
+/** Reports whether a lost copy is requested again. The disks of a stopped VM do not change while it is held. */
+function mayRequestAgain(world: ContentWorld): boolean {
+  return isInProgress(world) && instanceUidOf(world.content) === undefined;
 }
 
 /**
  * Reports whether the copy has to be requested: only while the snapshot is in progress and, for a running guest, only
- * once, because a later copy would be from another point in time. The disks of a stopped VM do not change meanwhile.
+ * once, because a later copy would be from another point in time.
  */
 export function mustRequestCopy(world: ContentWorld, { volumeSnapshot, backup }: VolumeCopyView): boolean {
-  const { content, snapshot } = world;
-  if (volumeSnapshot !== undefined || snapshot === undefined || !isSnapshotInProgress(snapshot)) return false;
-  return instanceUidOf(content) === undefined || reportedCopy(world, backup.volumeSnapshotName) === undefined;
+  if (volumeSnapshot !== undefined || !isInProgress(world)) return false;
+  return mayRequestAgain(world) || reportedCopy(world, backup.volumeSnapshotName) === undefined;
 }
 
 function reportedCopy({ content }: ContentWorld, name: string): CopyStatus | undefined {

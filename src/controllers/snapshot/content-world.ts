@@ -18,7 +18,7 @@ export interface ContentWorld {
 
 export interface VolumeCopyView {
   readonly backup: VolumeBackup & { readonly volumeSnapshotName: string };
-  /** The VolumeSnapshot of that name, unless it has another owner. */
+  /** The VolumeSnapshot of that name, unless it has another owner or is of another claim. */
   readonly volumeSnapshot?: Stored<VolumeSnapshot>;
   /** Name of the VolumeSnapshotClass for the copy. */
   readonly snapshotClass?: string;

@@ -49,18 +49,23 @@ export function createContentObserver({
     return isOfContent(found) ? found : undefined;
   }
 
-  /** Reads a VolumeSnapshot that existed before live, because a stale cache must not make it look lost. */
+  /**
+   * Reads a VolumeSnapshot that existed before live, because a stale cache must not make it look lost. One with another
+   * owner, or of another claim, is not the copy: a user may have created it first.
+   */
   async function findVolumeSnapshot(
     { metadata, status }: Content,
-    volumeSnapshotName: string,
+    { volumeSnapshotName, persistentVolumeClaim }: VolumeCopyView['backup'],
     options: Options,
   ): Promise<Stored<VolumeSnapshot> | undefined> {
     const name = { namespace: metadata.namespace, name: volumeSnapshotName };
     const existed = status?.volumeSnapshotStatus?.some((known) => known.volumeSnapshotName === volumeSnapshotName);
     const found =
       volumeSnapshots.get(keyOf(name)) ?? (existed ? await readLive(VOLUME_SNAPSHOTS, name, options) : undefined);
+    const { name: claim } = persistentVolumeClaim.metadata;
+    const { persistentVolumeClaimName: source = claim } = found?.spec.source ?? {};
     const owner = found === undefined ? undefined : controllerUid(found);
-    return owner === undefined || owner === metadata.uid ? found : undefined;
+    return source === claim && (owner === undefined || owner === metadata.uid) ? found : undefined;
   }
 
   async function observeCopies(content: Content, options: Options): Promise<VolumeCopyView[]> {
@@ -68,7 +73,7 @@ export function createContentObserver({
     const copies = (content.spec.volumeBackups ?? []).map(async (backup): Promise<VolumeCopyView[]> => {
       const { volumeSnapshotName, persistentVolumeClaim } = backup;
       if (!volumeSnapshotName) return [];
-      const volumeSnapshot = await findVolumeSnapshot(content, volumeSnapshotName, options);
+      const volumeSnapshot = await findVolumeSnapshot(content, { ...backup, volumeSnapshotName }, options);
       const snapshotClass = snapshotClassFor(persistentVolumes.get(persistentVolumeClaim.spec.volumeName ?? ''), known);
       return [{ backup: { ...backup, volumeSnapshotName }, volumeSnapshot, snapshotClass }];
     });

@@ -21,7 +21,9 @@ import { isSnapshotInProgress, type SnapshotWorld } from '#controllers/snapshot/
 import {
   IN_PROGRESS,
   claimSource,
+  CONTENT_BY_COPY,
   CONTENT_BY_SNAPSHOT,
+  copyKeysOfContent,
   HELD_BY_CLAIM,
   HELD_BY_STATE,
   heldClaimKeysOf,
@@ -102,6 +104,7 @@ function defineContents(parts: ControllerParts): ControllerDefinition<ContentWor
   const restores = informer(VIRTUAL_MACHINE_RESTORES);
   const volumeSnapshots = informer(VOLUME_SNAPSHOTS);
   contents.addIndex(CONTENT_BY_SNAPSHOT, snapshotKeysOfContent);
+  contents.addIndex(CONTENT_BY_COPY, copyKeysOfContent);
   contents.addIndex(UNREADY_BY_VOLUME, unreadyVolumesOf);
   contents.addIndex(UNREADY, (content) => (content.status?.readyToUse === true ? [] : [UNREADY]));
   restores.addIndex(UNFINISHED_BY_SNAPSHOT, snapshotKeysOfRestore);
@@ -115,7 +118,11 @@ function defineContents(parts: ControllerParts): ControllerDefinition<ContentWor
       source(contents),
       source(snapshots, (snapshot) => contentKeysOf(objectKey(snapshot))),
       source(restores, (restore) => snapshotKeysOfRestore(restore).flatMap(contentKeysOf)),
-      source(volumeSnapshots, controllerKeys(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS)),
+      // By name, too: a user may remove the owner of a copy, or create another one with its name.
+      source(volumeSnapshots, (copy) => [
+        ...controllerKeys(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS)(copy),
+        ...contents.byIndex(CONTENT_BY_COPY, objectKey(copy)).map(objectKey),
+      ]),
       source(informer(PERSISTENT_VOLUMES), ({ metadata }) =>
         contents.byIndex(UNREADY_BY_VOLUME, metadata.name).map(objectKey),
       ),

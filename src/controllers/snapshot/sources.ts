@@ -23,6 +23,8 @@ export const HELD_BY_STATE = 'held-for-snapshot-state';
 export const UNFINISHED_BY_SNAPSHOT = 'content-need';
 /** Index of contents by the key of their snapshot. */
 export const CONTENT_BY_SNAPSHOT = 'content-by-snapshot';
+/** Index of contents by the keys of their VolumeSnapshots. */
+export const CONTENT_BY_COPY = 'content-by-copy';
 
 /** Index of snapshots in progress. All have the same key: the name of the index. */
 export const IN_PROGRESS = 'snapshots-being-taken';
@@ -114,4 +116,11 @@ export function claimSource<T extends KubeObject>(
       return name ? [keyOf({ namespace, name })] : [];
     });
   });
+}
+
+/** Returns the keys of the VolumeSnapshots of the content. */
+export function copyKeysOfContent({ metadata: { namespace }, spec }: Stored<VirtualMachineSnapshotContent>): string[] {
+  return (spec.volumeBackups ?? []).flatMap(({ volumeSnapshotName: name }) =>
+    name === undefined ? [] : [keyOf({ namespace, name })],
+  );
 }

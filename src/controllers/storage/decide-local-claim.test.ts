@@ -26,6 +26,7 @@ const aWorld = (more: Partial<LocalClaimWorld> = {}): LocalClaimWorld => ({
   selectedNodeExists: true,
   source: {},
   sourceNodeExists: true,
+  sizes: new Map(),
   now: NOW,
   ...more,
 });
@@ -84,6 +85,38 @@ describe('a claim without a volume', () => {
   for (const [name, { world, want }] of Object.entries(cases)) {
     it(name, () => assert.deepEqual(describePlan(decideLocalClaim(world)), want));
   }
+});
+
+describe('a claim that is larger than the storage', () => {
+  const size = (gib: number) => ({ nodeBytes: gib * GIB, sharedBytes: 2 * gib * GIB });
+  const sizes = new Map([
+    ['node-1', size(10)],
+    ['node-2', size(100)],
+  ]);
+  const huge = aClaim({ spec: { resources: { requests: { storage: '100Ti' } } } });
+  const messageOf = (world: Partial<LocalClaimWorld>) =>
+    decideLocalClaim(aWorld({ sizes, ...world })).events?.map(({ reason, message }) => `${reason}: ${message}`);
+
+  it('stays unbound, and an Event names the largest volume of its node', () => {
+    assert.deepEqual(messageOf({ claim: huge, consumerNode: 'node-1' }), [
+      'ProvisioningFailed: failed to provision volume with StorageClass "local": it requests 100Ti, but node node-1 can hold at most 10Gi; request less, or add storage',
+    ]);
+  });
+  it('stays unbound if no node has been selected and none is large enough', () => {
+    assert.deepEqual(messageOf({ claim: huge }), [
+      'ProvisioningFailed: failed to provision volume with StorageClass "local": it requests 100Ti, but no node can hold more than 100Gi; request less, or add storage',
+    ]);
+  });
+  it('stays unbound on shared storage', () => {
+    assert.match(String(messageOf({ claim: huge, storageClass: SHARED })), /the shared storage can hold at most 200Gi/);
+  });
+  it('gets a volume on a node that is large enough, or that does not report its size', () => {
+    const claim = aClaim({ spec: { resources: { requests: { storage: '50Gi' } } } });
+    const planOn = (consumerNode: string) => describePlan(decideLocalClaim(aWorld({ claim, sizes, consumerNode })));
+    assert.deepEqual(planOn('node-1'), ['ProvisioningFailed']);
+    assert.deepEqual(planOn('node-2'), ['create PersistentVolume']);
+    assert.deepEqual(planOn('node-3'), ['create PersistentVolume']);
+  });
 });
 
 describe('a new volume', () => {

@@ -21,7 +21,8 @@ import {
   dataOriginOf,
   type SnapshotSource,
 } from '#controllers/shared/local-storage/snapshot-source.ts';
-import { INCOMING_NODE_ANNOTATION, LOCAL_PROVISIONER } from '#api/names.ts';
+import { INCOMING_NODE_ANNOTATION, LOCAL_PROVISIONER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import type { StorageSize } from '#api/storage/storage-size.ts';
 import { findCondition, setCondition } from '#kube/conditions.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,
@@ -31,7 +32,7 @@ import {
   type StorageClass,
 } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { compareQuantities, parseQuantity, type Quantity } from '#kube/quantity.ts';
+import { compareQuantities, formatQuantity, parseQuantity, type Quantity } from '#kube/quantity.ts';
 import { EMPTY_PLAN, type Change, type Plan } from '#runtime/plan.ts';
 
 /** Permanent: pods get a node only after such a claim is bound. */
@@ -54,6 +55,8 @@ export interface LocalClaimWorld {
   readonly source: SnapshotSource;
   /** True if the node of a node-local snapshot exists, or if the snapshot is shared. */
   readonly sourceNodeExists: boolean;
+  /** The sizes of the storage of all nodes that report one, by name. */
+  readonly sizes: ReadonlyMap<string, StorageSize>;
   /** A node that can copy data on shared storage. */
   readonly copier?: string;
   readonly now: string;
@@ -75,6 +78,8 @@ function provision(world: LocalClaimWorld): Plan {
   if (!isRequested && (!waitsForConsumer || origin.is === 'empty')) return EMPTY_PLAN;
   const reason = refuseClaim(claim, storageClass) ?? (origin.is === 'refused' ? origin.why : undefined);
   if (reason !== undefined) return failProvisioning(storageClass, reason);
+  const tooLarge = refuseSize(world, storageClass);
+  if (tooLarge !== undefined) return failProvisioning(storageClass, tooLarge);
   if (origin.is === 'waiting') return EMPTY_PLAN;
   if (!world.sourceNodeExists)
     return { ...failProvisioning(storageClass, sourceNodeLost(origin)), requeueAfterMs: LOST_NODE_RETRY_MS };
@@ -89,6 +94,27 @@ function provision(world: LocalClaimWorld): Plan {
   if (scopeOf(storageClass) === 'node' && node === undefined) return failProvisioning(storageClass, NO_NODE_SELECTED);
   const target = scopeOf(storageClass) === 'node' ? node : undefined;
   return createVolume(world, storageClass, node, selectCopy(world, origin, target));
+}
+
+/**
+ * Returns why no node can ever hold the volume of the claim, or undefined if one can, or if a node does not report the size
+ * of its storage. With a selected node, only this one counts.
+ */
+function refuseSize(
+  { claim, sizes, ...world }: LocalClaimWorld,
+  storageClass: Stored<StorageClass>,
+): string | undefined {
+  const selected = claim.metadata.annotations?.[SELECTED_NODE] ?? world.consumerNode;
+  const isShared = scopeOf(storageClass) === 'shared';
+  const nodes = [...sizes].filter(([name]) => isShared || selected === undefined || name === selected);
+  const requested = claim.spec.resources?.requests?.['storage'] ?? 0;
+  const fits = nodes.some(([, { nodeBytes, sharedBytes }]) => !isLess(isShared ? sharedBytes : nodeBytes, requested));
+  if (nodes.length === 0 || fits) return undefined;
+  const largest = Math.max(...nodes.map(([, size]) => (isShared ? size.sharedBytes : size.nodeBytes)));
+  const place = isShared ? 'the shared storage' : selected === undefined ? 'no node' : `node ${selected}`;
+  const text = formatQuantity({ nanos: BigInt(largest) * 1_000_000_000n, format: 'BinarySI' });
+  const can = selected === undefined && !isShared ? 'can hold more than' : 'can hold at most';
+  return `it requests ${requested}, but ${place} ${can} ${text}; request less, or add storage`;
 }
 
 function createVolume(
@@ -149,9 +175,23 @@ function expand(world: LocalClaimWorld): Plan {
     const message = `Cannot expand the volume: StorageClass "${claim.spec.storageClassName ?? ''}" does not set allowVolumeExpansion`;
     return { changes: [], events: [{ type: 'Warning', reason: 'VolumeResizeFailed', message }] };
   }
+  if (isLarger && storageClass !== undefined) {
+    const tooLarge = refuseSize(sizedFor(world, volume), storageClass);
+    if (tooLarge !== undefined) {
+      const message = `Cannot expand the volume: ${tooLarge}`;
+      return { changes: [], events: [{ type: 'Warning', reason: 'VolumeResizeFailed', message }] };
+    }
+  }
   const size = isLarger ? requested : (volume.spec.capacity['storage'] ?? 0);
   const changes = isLarger ? [raiseCapacity(volume, size)] : [];
   return { changes: [...changes, ...reportSize(world, size)] };
+}
+
+/** Returns the world with the sizes of the nodes that can hold the data of an existing volume. */
+function sizedFor(world: LocalClaimWorld, { metadata, spec }: Stored<PersistentVolume>): LocalClaimWorld {
+  const node = metadata.annotations?.[VOLUME_NODE_ANNOTATION] ?? spec.csi?.volumeAttributes?.['node'];
+  const sizes = node === undefined ? world.sizes : new Map([...world.sizes].filter(([name]) => name === node));
+  return { ...world, sizes, consumerNode: node };
 }
 
 function raiseCapacity({ metadata }: Stored<PersistentVolume>, storage: string | number): Change {

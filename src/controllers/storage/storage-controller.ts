@@ -2,6 +2,7 @@
  * The provisioner `selfsame.io/local`: creates, expands and deletes PersistentVolumes, like an external provisioner of
  * Kubernetes. It only writes objects; the node agents watch the volumes and create, expand and remove the files.
  */
+import { storageSizeOf, type StorageSize } from '#api/storage/storage-size.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { LOCAL_DRIVER, LOCAL_PROVISIONER } from '#api/names.ts';
@@ -111,7 +112,9 @@ function defineClaims({ client, informer, clock }: ControllerParts): ControllerD
       source(pods, consumedClaimKeys),
       source(snapshots, (snapshot) => claimsFrom(objectKey(snapshot))),
       source(contents, (content) => volumeSnapshotKeysOf(content).flatMap(claimsFrom)),
-      source(nodes, () => claims.byIndex(UNBOUND, UNBOUND).map(objectKey), { part: canCopy }),
+      source(nodes, () => claims.byIndex(UNBOUND, UNBOUND).map(objectKey), {
+        part: (node) => [canCopy(node), storageSizeOf(node)],
+      }),
     ],
     async observe(key, options) {
       const claim = claims.get(key);
@@ -127,6 +130,7 @@ function defineClaims({ client, informer, clock }: ControllerParts): ControllerD
         consumerNode: consumerNode(pods, key),
         source: snapshotSource,
         sourceNodeExists: await sourceNodeExists(snapshotSource, options),
+        sizes: sizesOf(nodes.list()),
         ...(snapshotSource.content === undefined ? {} : { copier: firstCopier(nodes) }),
         now: timestamp(clock.now()),
       };
@@ -134,6 +138,15 @@ function defineClaims({ client, informer, clock }: ControllerParts): ControllerD
     decide: decideLocalClaim,
     subject: ({ claim }) => claim,
   });
+}
+
+function sizesOf(nodes: readonly Stored<Node>[]): Map<string, StorageSize> {
+  return new Map(
+    nodes.flatMap((node) => {
+      const size = storageSizeOf(node);
+      return size === undefined ? [] : [[node.metadata.name, size] as const];
+    }),
+  );
 }
 
 function defineVolumes({ client, informer }: ControllerParts): ControllerDefinition<LocalVolumeWorld> {

@@ -15,6 +15,14 @@ const cases: Record<string, { world: Partial<VmWorld>; want?: string }> = {
     world: { vmi: RUNS, deletedClaims: [disk('root')] },
     want: `PersistentVolumeClaim "root" of the VM is being deleted: its data is deleted when the VM stops, and until then the VM cannot be migrated, restarted or snapshotted; ${KEEP}`,
   },
+  'a disk of a running VM that is protected': {
+    world: {
+      vm: aVm({ metadata: { labels: { 'kubevirt.io/vm-delete-protection': 'true' } } }),
+      vmi: RUNS,
+      deletedClaims: [{ ...disk('root'), volume: 'pv-1' }],
+    },
+    want: 'PersistentVolumeClaim "root" of the VM is being deleted: the VM is protected, so its data stays in PersistentVolume "pv-1" when the VM stops, with the reclaim policy Retain; until then the VM cannot be restarted. After the stop, remove spec.claimRef of the volume and create the claim again, with spec.volumeName',
+  },
   'the state of a running VM': {
     world: { vmi: RUNS, deletedClaims: [STATE] },
     want: `PersistentVolumeClaim "tpm" of the VM is being deleted: its data is deleted when the VM stops, and until then the VM cannot be restarted; ${KEEP}`,

@@ -12,8 +12,16 @@ import { LEGACY_UUID_METRIC } from '#api/identity/legacy-uuid.ts';
 import { isRestartMarked, restartMarkOf } from '#api/machine-types/restart-mark.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { uuidAdmissionSince, VM_DEFINITION } from '#api/identity/uuid-admission.ts';
+import { isProtected } from '#api/protection/delete-protection.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
-import { findStateClaim, needsState, stateOwnerOf } from '#api/storage/persistent-state.ts';
+import { findStateBlocker } from '#api/storage/claim-vms.ts';
+import {
+  findStateClaim,
+  needsState,
+  reportedStateClaim,
+  stateOwnerOf,
+  type StateOwner,
+} from '#api/storage/persistent-state.ts';
 import { findStateConflicts } from '#api/storage/state-conflict.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine, templateSpec } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
@@ -23,7 +31,7 @@ import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfVm, VMS_BY_CLAIM } from '#controllers/shared/indexes/claim-keys.ts';
+import { allClaimKeysOfVm, indexVmsByClaim, listVmsOfClaim } from '#controllers/shared/indexes/claim-keys.ts';
 import {
   CLAIMS_BY_STATE,
   stateIndexKey,
@@ -64,7 +72,7 @@ import { createLiveReader } from '#runtime/live-reader.ts';
 import { EMPTY_PLAN } from '#runtime/plan.ts';
 
 const CONCURRENCY = 10;
-/** The name of an index: VMs that need persistent state, by the key of its claim (stateIndexKey). */
+/** The name of an index: VMs by the key of the claim of their persistent state (stateIndexKey). */
 const BY_STATE = 'vm-of-state';
 /** The name of an index: VMs without a machine type. */
 const UNTYPED = 'untyped';
@@ -105,10 +113,11 @@ function definition({
   const definitions = informer(CUSTOM_RESOURCE_DEFINITIONS);
   const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
   contents.addIndex(CONTENTS_BY_VM, contentVmUids);
-  vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
+  indexVmsByClaim(vms);
   vms.addIndex(UNTYPED, (vm) => (templateSpec(vm).domain.machine?.type ? [] : [UNTYPED]));
   vms.addIndex(WITHOUT_UUID, (vm) => (firmwareUuidOf(vm) === undefined ? [WITHOUT_UUID] : []));
-  vms.addIndex(BY_STATE, (vm) => (needsState(templateSpec(vm)) ? [stateIndexKey(vm.metadata)] : []));
+  // Includes VMs without persistent state now: their status may name the claim of earlier state.
+  vms.addIndex(BY_STATE, (vm) => [stateIndexKey(vm.metadata)]);
   claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
   snapshots.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedSnapshot);
   restores.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore);
@@ -130,9 +139,28 @@ function definition({
     return neededClaimNames(templateSpec(vm)).map((name) => ({ name, claim: claims.get(keyOf({ namespace, name })) }));
   }
 
+  const diskUserFor =
+    ({ metadata: { namespace, uid } }: Stored<VirtualMachine>) =>
+    (name: string) =>
+      findStateBlocker(listVmsOfClaim(vms, keyOf({ namespace, name })), name, { uid })?.metadata.name;
+
+  function ownerOf(vm: Stored<VirtualMachine>): StateOwner {
+    return { ...stateOwnerOf(vm), diskUserOf: diskUserFor(vm) };
+  }
+
+  /** Returns the claims that may hold the state, and those that status and instance name, even without marks. */
+  function stateClaimsOf(vm: Stored<VirtualMachine>, vmi: Stored<VirtualMachineInstance> | undefined) {
+    const { namespace } = vm.metadata;
+    const reported = vmi === undefined ? undefined : reportedStateClaim(vmi);
+    const named = [vm.status?.stateClaim?.name, reported].flatMap((name) =>
+      name === undefined ? [] : (claims.get(keyOf({ namespace, name })) ?? []),
+    );
+    return [...new Set([...named, ...claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata))])];
+  }
+
   function stateConflictsOf(vm: Stored<VirtualMachine>): Stored<PersistentVolumeClaim>[] {
     if (!needsState(templateSpec(vm))) return [];
-    return findStateConflicts(claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata)), stateOwnerOf(vm));
+    return findStateConflicts(claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata)), ownerOf(vm));
   }
 
   /** Returns the disks, and the state if no other claim has replaced it. */
@@ -141,17 +169,41 @@ function definition({
     const spec = templateSpec(vm);
     const disks = claimNamesOf(spec).flatMap((name) => claims.get(keyOf({ namespace, name })) ?? []);
     const states = needsState(spec) ? claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata)) : [];
-    const isReplaced = findStateClaim(states, stateOwnerOf(vm)) !== undefined;
+    const isReplaced = findStateClaim(states, ownerOf(vm)) !== undefined;
     const own = isReplaced ? [] : states.filter((claim) => controllerUid(claim) === uid);
     return [
-      ...disks.filter(isDeleting).map(({ metadata: { name } }) => ({ name, holds: 'disk' as const })),
-      ...own.filter(isDeleting).map(({ metadata: { name } }) => ({ name, holds: 'state' as const })),
+      ...disks.filter(isDeleting).map((claim) => deletedClaim(claim, 'disk')),
+      ...own.filter(isDeleting).map((claim) => deletedClaim(claim, 'state')),
     ];
   }
 
+  function deletedClaim({ metadata, spec }: Stored<PersistentVolumeClaim>, holds: DeletedClaim['holds']): DeletedClaim {
+    return { name: metadata.name, holds, ...(spec.volumeName && { volume: spec.volumeName }) };
+  }
+
   function vmsOf(claim: Stored<PersistentVolumeClaim>): string[] {
-    const withState = stateIndexKeysOf(claim).flatMap((key) => vms.byIndex(BY_STATE, key));
-    return [...vms.byIndex(VMS_BY_CLAIM, objectKey(claim)), ...withState].map(objectKey);
+    const key = objectKey(claim);
+    const withState = stateIndexKeysOf(claim).flatMap((state) => vms.byIndex(BY_STATE, state));
+    const users = [...listVmsOfClaim(vms, key), ...withState];
+    return users.map(objectKey);
+  }
+
+  /** Returns the VMs that could have the claims of this VM as their state. */
+  function vmsOfDisks(vm: Stored<VirtualMachine>): string[] {
+    return allClaimKeysOfVm(vm).flatMap((key) => {
+      const claim = claims.get(key);
+      const states = claim === undefined ? [] : stateIndexKeysOf(claim);
+      return states.flatMap((state) => vms.byIndex(BY_STATE, state)).map(objectKey);
+    });
+  }
+
+  /**
+   * Reads the restore by its name, because it may be finished. This controller clears restoreInProgress, and not before it
+   * has seen the template that the restore wrote.
+   */
+  function restoredVolumesOf({ metadata: { namespace }, status }: Stored<VirtualMachine>) {
+    const name = status?.restoreInProgress;
+    return name === undefined ? undefined : restores.get(keyOf({ namespace, name }))?.status?.restores;
   }
 
   function sharersOf(vm: Stored<VirtualMachine>): ValueSharers | undefined {
@@ -212,6 +264,8 @@ function definition({
     concurrency: CONCURRENCY,
     sources: [
       vmAndSharerSource(vms, holders),
+      // A claim that is a disk of another VM is not the state of this one.
+      source(vms, vmsOfDisks, { part: (vm) => [isProtected(vm), ...allClaimKeysOfVm(vm)] }),
       // Instances and records have the name of their VM.
       source(vmis),
       source(identities),
@@ -249,11 +303,15 @@ function definition({
           },
           named,
         ),
+        restoredVolumes: restoredVolumesOf(vm),
         sharers: sharersOf(vm),
         sharedMacs: macSharersOf(vm),
         claims: claimsOf(vm),
         deletedClaims: deletedClaimsOf(vm),
         stateConflicts: stateConflictsOf(vm),
+        stateClaims: stateClaimsOf(vm, own ? named : undefined),
+        claimUidOf: (name) => claims.get(keyOf({ namespace: vm.metadata.namespace, name }))?.metadata.uid,
+        diskUserOf: diskUserFor(vm),
         now: clock.now(),
       };
     },

@@ -5,8 +5,10 @@ import { vmConditions } from '#controllers/vm/conditions.ts';
 import type { VmFailure, VmWorld } from '#controllers/vm/vm-world.ts';
 import { recordUidStatus } from '#controllers/vm/identity/lost-record.ts';
 import { printableStatusOf } from '#controllers/vm/printable-status.ts';
+import { protectedClaimsStatus } from '#controllers/vm/protected-claims.ts';
 import { protectionStatus } from '#controllers/vm/protection.ts';
 import { observedGeneration } from '#controllers/vm/hotplug/restart-required.ts';
+import { stateClaimStatus } from '#controllers/vm/state-claim.ts';
 import { startFailureOf } from '#controllers/vm/start/start-failure.ts';
 import { pendingRequests } from '#controllers/vm/start/state-change-requests.ts';
 import { findStartRefusal } from '#controllers/vm/start/start-refusal.ts';
@@ -31,7 +33,9 @@ export function vmStatusOf(world: VmWorld, vmFailure: VmFailure | undefined = fi
     ...(lock?.kind === 'snapshot' ? { snapshotInProgress: lock.name } : {}),
     ...(lock?.kind === 'restore' ? { restoreInProgress: lock.name } : {}),
     ...recordUidStatus(world),
+    ...stateClaimStatus(world),
     ...protectionStatus(world),
+    ...protectedClaimsStatus(world),
     ...restartMark(world),
   };
 }

@@ -6,6 +6,7 @@ import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { SnapshotRecord } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { RestoreStatus } from '#api/virtual-machine-restore/kind.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
@@ -35,6 +36,8 @@ export interface VmWorld {
   readonly uuidAdmissionSince?: string | undefined;
   /** The snapshot or restore that holds the VM, which does not start meanwhile. */
   readonly lock?: VmLock;
+  /** The volumes of the restore that holds the VM, and the claims into which they are restored. */
+  readonly restoredVolumes?: RestoreStatus['restores'];
   /** Other VMs with the same firmware uuid. */
   readonly sharers?: ValueSharers;
   /** The MAC addresses of the VM that other VMs have, too. */
@@ -48,6 +51,12 @@ export interface VmWorld {
    * it.
    */
   readonly stateConflicts?: readonly Stored<PersistentVolumeClaim>[];
+  /** The claims that may hold the state of the VM, and those that its status and its instance name. */
+  readonly stateClaims?: readonly Stored<PersistentVolumeClaim>[];
+  /** Returns the uid of the claim with this name, or undefined if there is none. */
+  claimUidOf?(claimName: string): string | undefined;
+  /** Returns the name of a VM because of which the claim cannot be the state of this VM (findStateBlocker). */
+  diskUserOf?(claimName: string): string | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -60,6 +69,8 @@ export interface NeededClaim {
 export interface DeletedClaim {
   readonly name: string;
   readonly holds: 'disk' | 'state';
+  /** The volume that has its data. */
+  readonly volume?: string;
 }
 
 /** The content of the condition Failure: why the VM was not started or changed. */

@@ -43,7 +43,7 @@ export function decideVmi(world: VmiWorld): Plan {
 }
 
 function planLaunch(world: VmiWorld): Change[] {
-  const { vmi, claims, state } = world;
+  const { vmi, claims, state, policy } = world;
   if (findLaunchRefusal(world) !== undefined) return [];
   if (state?.kind === 'wanted') {
     const object = buildStateClaim(vmi, state.storage, stateSuffixOf(vmi.metadata.uid));
@@ -51,7 +51,7 @@ function planLaunch(world: VmiWorld): Change[] {
     return [{ do: 'create', type: PERSISTENT_VOLUME_CLAIMS, object, why }];
   }
   if (awaitsVolumes(world)) return [];
-  const object = buildLauncherPod(vmi, claims, state?.kind === 'exists' ? state : undefined);
+  const object = buildLauncherPod(vmi, claims, { state: state?.kind === 'exists' ? state : undefined, policy });
   const why = `Created virtual machine pod ${object.metadata.name}`;
   return [{ do: 'create', type: PODS, object, why }];
 }

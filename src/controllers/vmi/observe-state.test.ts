@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { stateAnnotationOf, STATE_LABEL, STATE_VOLUME } from '#api/storage/persistent-state.ts';
 import { STORAGE_PROFILES, type StorageProfile } from '#api/storage/storage-profile.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { FakeApi } from '#client/testing/fake-api.ts';
@@ -23,7 +24,14 @@ import { silentLog } from '#lib/log.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 
 const signal = new AbortController().signal;
-const CACHED = [VIRTUAL_MACHINE_INSTANCES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, KUBEVIRTS];
+const CACHED = [
+  VIRTUAL_MACHINES,
+  VIRTUAL_MACHINE_INSTANCES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  STORAGE_CLASSES,
+  KUBEVIRTS,
+];
 const LOCAL: StorageClass = {
   apiVersion: 'storage.k8s.io/v1',
   kind: 'StorageClass',

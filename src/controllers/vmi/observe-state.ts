@@ -6,13 +6,28 @@
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
-import { findStateClaim, needsState, stateClaimIn, STATE_VOLUME, stateOwnerOf } from '#api/storage/persistent-state.ts';
+import { isProtected } from '#api/protection/delete-protection.ts';
+import { findStateBlocker } from '#api/storage/claim-vms.ts';
+import {
+  findStateClaim,
+  needsState,
+  reportedStateClaim,
+  stateClaimIn,
+  stateOwnerOf,
+  type StateOwner,
+} from '#api/storage/persistent-state.ts';
 import { describeConflicts, findStateConflicts } from '#api/storage/state-conflict.ts';
 import { STORAGE_PROFILES } from '#api/storage/storage-profile.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { templateSpec, VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { getIfExists } from '#client/get-if-exists.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
+import {
+  allClaimKeysOfVm,
+  claimKeysOfVolume,
+  indexVmsByClaim,
+  listVmsOfClaim,
+} from '#controllers/shared/indexes/claim-keys.ts';
 import {
   CLAIMS_BY_STATE,
   stateIndexKey,
@@ -60,6 +75,7 @@ interface StateObserver {
 
 export function createStateObserver({ client, informer }: Pick<ControllerParts, 'client' | 'informer'>): StateObserver {
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
+  const vms = informer(VIRTUAL_MACHINES);
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const volumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(STORAGE_CLASSES);
@@ -67,10 +83,27 @@ export function createStateObserver({ client, informer }: Pick<ControllerParts, 
   vmis.addIndex(BY_STATE, (vmi) => (needsState(vmi.spec) ? [stateKeyOfVmi(vmi)] : []));
   vmis.addIndex(PENDING, (vmi) => (needsState(vmi.spec) && isPending(vmi) ? [PENDING] : []));
   claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
+  indexVmsByClaim(vms);
   const listClaims = createClaimLister(client);
 
   const usersOf = (claim: PersistentVolumeClaim) =>
     stateIndexKeysOf(claim).flatMap((key) => vmis.byIndex(BY_STATE, key).map(objectKey));
+  /** Returns the instance of the VM, which has its name, and those that could have one of its disks as their state. */
+  const usersOfVm = (vm: Stored<VirtualMachine>) => [
+    ...(needsState(templateSpec(vm)) ? [objectKey(vm)] : []),
+    ...allClaimKeysOfVm(vm)
+      .flatMap((key) => claims.get(key) ?? [])
+      .flatMap(usersOf),
+  ];
+
+  function ownerOf(vmi: Vmi): StateOwner {
+    const { namespace } = vmi.metadata;
+    const { vmName: name, ownerUid: uid } = stateOwnerOf(vmi);
+    const diskUserOf = (claim: string) =>
+      findStateBlocker(listVmsOfClaim(vms, keyOf({ namespace, name: claim })), claim, { uid })?.metadata.name;
+    return { ...stateOwnerOf(vmi, vms.get(keyOf({ namespace, name }))), diskUserOf };
+  }
+
   const waiting = () => vmis.byIndex(PENDING, PENDING).map(objectKey);
 
   function viewOf(claim: Claim): VmiStateView {
@@ -85,7 +118,7 @@ export function createStateObserver({ client, informer }: Pick<ControllerParts, 
    */
   async function findLive(vmi: Vmi, options: { signal: AbortSignal }): Promise<VmiStateView> {
     const { namespace } = vmi.metadata;
-    const owner = stateOwnerOf(vmi);
+    const owner = ownerOf(vmi);
     const live = await listClaims(namespace ?? '', options);
     const found = findStateClaim(live, owner);
     if (found !== undefined) return viewOf(found);
@@ -117,6 +150,7 @@ export function createStateObserver({ client, informer }: Pick<ControllerParts, 
           .flatMap((key) => claims.get(key) ?? [])
           .flatMap(usersOf),
       ),
+      source(vms, usersOfVm, { part: stateRelations }),
       source(classes, waiting),
       source(kubevirts, waiting),
     ],
@@ -125,11 +159,11 @@ export function createStateObserver({ client, informer }: Pick<ControllerParts, 
       if (!needsState(vmi.spec)) return undefined;
       const { namespace } = vmi.metadata;
       if (pod !== undefined || !isPending(vmi)) {
-        const name = pod === undefined ? reportedClaim(vmi) : stateClaimIn(pod);
+        const name = pod === undefined ? reportedStateClaim(vmi) : stateClaimIn(pod);
         const claim = name === undefined ? undefined : claims.get(keyOf({ namespace, name }));
         return claim === undefined ? undefined : viewOf(claim);
       }
-      const cached = findStateClaim(claims.byIndex(CLAIMS_BY_STATE, stateKeyOfVmi(vmi)), stateOwnerOf(vmi));
+      const cached = findStateClaim(claims.byIndex(CLAIMS_BY_STATE, stateKeyOfVmi(vmi)), ownerOf(vmi));
       return cached === undefined ? await findLive(vmi, options) : viewOf(cached);
     },
   };
@@ -144,7 +178,7 @@ function stateKeyOfVmi(vmi: Vmi): string {
   return stateIndexKey({ namespace: vmi.metadata.namespace, name: stateOwnerOf(vmi).vmName });
 }
 
-/** Returns the claim that the status reported while there was a pod. */
-function reportedClaim({ status }: Vmi): string | undefined {
-  return status?.volumeStatus?.find(({ name }) => name === STATE_VOLUME)?.persistentVolumeClaimInfo?.claimName;
+/** Returns what the state of an instance depends on: the claim in the status of its VM, and the claims of VMs. */
+function stateRelations(vm: Stored<VirtualMachine>) {
+  return [vm.status?.stateClaim?.uid, isProtected(vm), ...allClaimKeysOfVm(vm)];
 }

@@ -8,6 +8,7 @@
 import { describeUnofferedType, offeredTypeNames } from '#api/machine-types/offered-types.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Informer } from '#client/informer.ts';
+import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
@@ -31,10 +32,23 @@ import {
   launcherNodes,
   launchersOf,
 } from '#controllers/shared/launcher/find-launchers.ts';
+import {
+  QUOTAS_BY_NAMESPACE,
+  quotaNamespaces,
+  resourcePolicyOf,
+} from '#controllers/shared/launcher/resource-policy.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { findCondition } from '#kube/conditions.ts';
-import { NODES, type Node, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type Pod, PODS } from '#kube/core-kinds.ts';
+import {
+  NODES,
+  type Node,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  type Pod,
+  PODS,
+  RESOURCE_QUOTAS,
+} from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import { createLiveReader } from '#runtime/live-reader.ts';
@@ -56,6 +70,8 @@ const BY_WRITTEN_CLAIM = 'vmi-of-written-claim';
 const BY_UID = 'vmi-by-uid';
 /** The name of an index: launcher pods for which the scheduler has found no node. */
 const UNSCHEDULED_LAUNCHERS = 'unscheduled-launchers';
+/** The name of an index: instances without a guest, by their namespace and by ''. */
+const UNPLACED = 'vmi-unplaced';
 
 export const vmiController: PlaneController = {
   account: 'vmi-controller',
@@ -70,6 +86,11 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const volumes = informer(PERSISTENT_VOLUMES);
   const nodes = informer(NODES);
+  const quotas = informer(RESOURCE_QUOTAS);
+  const kubevirts = informer(KUBEVIRTS);
+  quotas.addIndex(QUOTAS_BY_NAMESPACE, quotaNamespaces);
+  vmis.addIndex(UNPLACED, (vmi) => (hasNoGuest(vmi) ? ['', vmi.metadata.namespace ?? ''] : []));
+  const unplacedIn = (namespace: string) => vmis.byIndex(UNPLACED, namespace).map(objectKey);
   vmis.addIndex(BY_CLAIM, claimKeysOf);
   vmis.addIndex(BY_WRITTEN_CLAIM, (vmi) => keysOfClaims(vmi, writtenClaimNames(vmi)));
   vmis.addIndex(BY_UID, ({ metadata }) => [metadata.uid]);
@@ -121,6 +142,9 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
       source(nodes, () => pods.byIndex(UNSCHEDULED_LAUNCHERS, UNSCHEDULED_LAUNCHERS).flatMap(keysOfPod), {
         part: offeredTypeNames,
       }),
+      // A quota decides about the limits of new pods, and its use about whether they can be created.
+      source(quotas, ({ metadata }) => unplacedIn(metadata.namespace ?? '')),
+      source(kubevirts, () => unplacedIn(''), { part: ({ spec }) => spec?.configuration?.developerConfiguration }),
       ...states.sources,
       ...migrations.sources,
     ],
@@ -149,6 +173,7 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
         isMigrationActive: migrations.has(key),
         machineProblem: findMachineProblem(vmi, pod, nodes),
         isNodeReachable: isReachable(node),
+        policy: resourcePolicyOf(vmi.metadata.namespace, { quotas, kubevirts }),
         now,
       };
     },
@@ -156,6 +181,10 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
     conclude: concludeVmi,
     subject: ({ vmi }) => vmi,
   });
+}
+
+function hasNoGuest({ status }: Vmi): boolean {
+  return status?.phase === undefined || status.phase === 'Pending' || status.phase === 'Scheduling';
 }
 
 /** Returns the claims in the spec, and those that the guest has not released yet. */

@@ -3,6 +3,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { StateStorage } from '#controllers/shared/persistent-state/select-storage.ts';
 import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import type { HeldClaim } from '#controllers/vmi/claim-holders.ts';
+import type { ResourcePolicy } from '#controllers/shared/launcher/launcher-resources.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
@@ -40,5 +41,7 @@ export interface VmiWorld {
   readonly machineProblem?: string | undefined;
   /** True if the node of the pod is reachable. */
   readonly isNodeReachable: boolean;
+  /** Decides about the resources of the pod. */
+  readonly policy: ResourcePolicy;
   readonly now: string;
 }

@@ -6,6 +6,7 @@ import { objectKey } from '#client/object-key.ts';
 import { localVolumeName } from '#controllers/shared/local-storage/local-volume.ts';
 import {
   CLAIMS_BY_SOURCE,
+  isAwaited,
   volumeSnapshotKeysOf,
   sourceSnapshotKeys,
 } from '#controllers/shared/local-storage/snapshot-source.ts';
@@ -46,9 +47,7 @@ export class SnapshotUse {
 
   /** Reports whether a claim without a volume has the snapshot as its source. */
   isClaimed(snapshotKey: string): boolean {
-    return this.#claims
-      .byIndex(CLAIMS_BY_SOURCE, snapshotKey)
-      .some(({ metadata, spec }) => !spec.volumeName && metadata.deletionTimestamp === undefined);
+    return isAwaited(this.#claims, snapshotKey);
   }
 
   /**

@@ -308,7 +308,7 @@ after(() => store.close());
 
 for (const [sentence, { attributes, refused, user = N1 }] of Object.entries(cases)) {
   test(sentence, () => {
-    const step = () => void nodeRestriction(store)(anAdmission({ ...attributes, user }));
+    const step = () => void nodeRestriction(store, { resources: [] })(anAdmission({ ...attributes, user }));
     if (refused === undefined) step();
     else assert.throws(step, (error) => error instanceof ApiError && (assert.equal(error.message, refused), true));
   });

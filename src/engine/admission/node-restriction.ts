@@ -6,12 +6,14 @@
  */
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
 import { findMirrorPodError } from '#engine/admission/mirror-pod.ts';
+import { findEventError } from '#engine/admission/node-events.ts';
 import { forbiddenLabels } from '#engine/admission/node-labels.ts';
 import { refuse } from '#engine/admission/admission.ts';
 import { NODE_USER_PREFIX, NODES } from '#engine/auth/groups.ts';
 import type { BoundObjectReference } from '#engine/auth/service-accounts/bind-token.ts';
 import { decodeStored } from '#engine/encoding/stored-object.ts';
 import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
+import type { Registry } from '#engine/registry/registry.ts';
 import type { UserInfo } from '#engine/request/request.ts';
 import type { Store } from '#engine/store/store.ts';
 import { notFound } from '#kube/api-error.ts';
@@ -29,14 +31,29 @@ const CHECKS: ReadonlyMap<string, Check> = new Map([
   ['leases.coordination.k8s.io', (_, node, attributes) => checkLease(node, attributes)],
 ]);
 
-export function nodeRestriction(store: Store): ValidatingStep {
+export function nodeRestriction(store: Store, registry: Pick<Registry, 'resources'>): ValidatingStep {
   return (attributes) => {
     const { user, operation, resource } = attributes;
     if (!user.groups.includes(NODES) || operation === 'CONNECT') return;
     const node = nodeOf(user);
     if (node === '') throw refuse(attributes, `could not determine node from user ${JSON.stringify(user.name)}`);
+    if (resource.collection === 'events' || resource.collection === 'events.events.k8s.io') {
+      return checkEvent(attributes, node, { store, registry });
+    }
     CHECKS.get(resource.collection)?.(store, node, attributes);
   };
+}
+
+/** Both the stored Event and the new one must be of an object of the node. */
+function checkEvent(
+  attributes: AdmissionAttributes,
+  node: string,
+  parts: { readonly store: Store; readonly registry: Pick<Registry, 'resources'> },
+): void {
+  for (const event of [attributes.oldObject, attributes.object]) {
+    const error = event && findEventError(event, node, parts);
+    if (error !== undefined) throw refuse(attributes, error);
+  }
 }
 
 function nodeOf({ name }: UserInfo): string {
@@ -85,6 +102,9 @@ function checkPodStatus(node: string, attributes: AdmissionAttributes): void {
   }
   if (!sameValue(object?.metadata.labels, oldObject?.metadata.labels)) {
     throw refuse(attributes, `node ${quoted(node)} cannot update labels through pod status`);
+  }
+  if (!sameValue(object?.metadata.annotations, oldObject?.metadata.annotations)) {
+    throw refuse(attributes, `node ${quoted(node)} cannot update annotations through pod status`);
   }
   const claims = (pod: KubeObject | undefined) => fieldsOf(pod, 'status')['resourceClaimStatuses'];
   if (sameValue(claims(object), claims(oldObject))) return;

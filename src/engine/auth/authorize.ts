@@ -18,6 +18,9 @@ export interface ResourceRequestAttributes {
   readonly subresource: string;
   readonly namespace: string;
   readonly name: string;
+  /** The selectors of a list or watch, as sent. */
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
 }
 
 interface PathRequestAttributes {

@@ -1,14 +1,24 @@
 /**
- * Limits nodes to the Secrets and ConfigMaps that their pods reference: Kubernetes' node authorizer for these two
- * kinds. All nodes share one role, so this separates them.
+ * Limits nodes to what is bound to them: Kubernetes' node authorizer. All nodes share one role, so this separates them.
+ *
+ *   Secrets, ConfigMaps    those that pods of the node reference
+ *   pods                   those that are bound to the node; lists need the field selector spec.nodeName
+ *   custom kinds with the annotation NODE_LABEL_ANNOTATION
+ *                          objects that own a pod of the node, or whose label or fields name the node; lists need the label
+ *   custom kinds with the annotation NODE_COMPANION_ANNOTATION
+ *                          objects with the name of such an object of another kind; no lists
  */
-import type { Attributes, AuthorizationDecision } from '#engine/auth/authorize.ts';
+import type { Attributes, AuthorizationDecision, ResourceRequestAttributes } from '#engine/auth/authorize.ts';
 import { NODE_USER_PREFIX, NODES } from '#engine/auth/groups.ts';
 import type { RbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
 import { decodeStored } from '#engine/encoding/stored-object.ts';
 import type { UserInfo } from '#engine/request/request.ts';
-import type { Store } from '#engine/store/store.ts';
+import type { Entry, Store } from '#engine/store/store.ts';
+import { deepEqual } from '#kube/deep.ts';
 import { isRecord } from '#kube/meta.ts';
+import { NODE_COMPANION_ANNOTATION, NODE_FIELDS_ANNOTATION, NODE_LABEL_ANNOTATION } from '#kube/node-user.ts';
+import { parseFieldSelector } from '#kube/selectors/field-selector.ts';
+import { parseLabelSelector } from '#kube/selectors/label-selector.ts';
 
 /** The pod fields that reference each resource, at any nesting. */
 const REFERENCES: ReadonlyMap<string, Readonly<Record<string, string>>> = new Map<string, Record<string, string>>([
@@ -23,7 +33,7 @@ const REFERENCES: ReadonlyMap<string, Readonly<Record<string, string>>> = new Ma
 ]);
 const MAX_DEPTH = 12;
 
-/** Wraps an authorizer and refuses nodes to read objects that their pods do not reference. */
+/** Wraps an authorizer and refuses nodes to read objects that are not bound to them. */
 export function withNodeReads(inner: RbacAuthorizer, store: Store): RbacAuthorizer {
   return {
     authorize: (user, attributes) => decideNodeRead(user, attributes, store) ?? inner.authorize(user, attributes),
@@ -38,12 +48,140 @@ export function withNodeReads(inner: RbacAuthorizer, store: Store): RbacAuthoriz
 function decideNodeRead(user: UserInfo, attributes: Attributes, store: Store): AuthorizationDecision | undefined {
   if ('path' in attributes || !user.groups.includes(NODES)) return undefined;
   const { verb, group, resource, namespace, name } = attributes;
-  const fields = group === '' ? REFERENCES.get(resource) : undefined;
-  if (fields === undefined) return undefined;
   const node = user.name.startsWith(NODE_USER_PREFIX) ? user.name.slice(NODE_USER_PREFIX.length) : '';
+  if (group === '' && resource === 'pods') return decidePodRead(store, node, attributes);
+  const fields = group === '' ? REFERENCES.get(resource) : undefined;
+  if (fields === undefined) return decideCustomRead(store, node, attributes);
   if (verb !== 'get') return refuse('can only read namespaced object of this type');
   if (node !== '' && isReferenced(store, node, { namespace, name, fields })) return undefined;
-  return refuse(`no relationship found between node '${node}' and this object`);
+  return refuse(noRelationship(node));
+}
+
+const noRelationship = (node: string) => `no relationship found between node '${node}' and this object`;
+
+const isList = (verb: string) => verb === 'list' || verb === 'watch';
+
+function decidePodRead(
+  store: Store,
+  node: string,
+  { verb, subresource, namespace, name, fieldSelector = '' }: ResourceRequestAttributes,
+): AuthorizationDecision | undefined {
+  if (isList(verb)) {
+    if (node !== '' && selectsField(fieldSelector, 'spec.nodeName', node)) return undefined;
+    return refuse('can only list/watch pods with spec.nodeName field selector');
+  }
+  if (verb !== 'get' || subresource === 'log') return undefined;
+  // Without the pod, the answer is that it does not exist.
+  const entry = store.get('pods', `${namespace}/${name}`);
+  if (node !== '' && (entry === undefined || nodeNameOf(entry) === node)) return undefined;
+  return refuse(noRelationship(node));
+}
+
+function decideCustomRead(
+  store: Store,
+  node: string,
+  { verb, group, resource, namespace, name, labelSelector = '' }: ResourceRequestAttributes,
+): AuthorizationDecision | undefined {
+  if (!isList(verb) && verb !== 'get') return undefined;
+  const collection = `${resource}.${group}`;
+  const places = group === '' ? undefined : nodePlacesOf(store.get(DEFINITIONS, collection));
+  if (places === undefined) return undefined;
+  if (places.companion !== '') {
+    if (isList(verb)) return refuse('can only read namespaced object of this type');
+    const isOwn = node !== '' && isBoundCompanion(store, node, places.companion, `${namespace}/${name}`);
+    return isOwn ? undefined : refuse(noRelationship(node));
+  }
+  const { label } = places;
+  if (isList(verb)) {
+    if (node !== '' && selectsLabel(labelSelector, label, node)) return undefined;
+    return refuse(`can only list/watch ${resource} with the label selector ${label}=${node}`);
+  }
+  const entry = store.get(collection, `${namespace}/${name}`);
+  if (node !== '' && (entry === undefined || isBoundObject(store, node, entry, places))) return undefined;
+  return refuse(noRelationship(node));
+}
+
+const DEFINITIONS = 'customresourcedefinitions.apiextensions.k8s.io';
+
+/** The places in the objects of a kind that name their nodes. */
+interface NodePlaces {
+  readonly label: string;
+  readonly fields: readonly (readonly string[])[];
+  /** The collection whose objects of the same name are bound to nodes instead; '' if there is none. */
+  readonly companion: string;
+}
+
+const known = new WeakMap<Entry, NodePlaces>();
+
+/** Returns where the objects of a kind name their nodes; undefined if nodes may read all of them. */
+function nodePlacesOf(definition: Entry | undefined): NodePlaces | undefined {
+  if (definition === undefined) return undefined;
+  let places = known.get(definition);
+  if (places === undefined) {
+    const annotations = decodeStored(definition.bytes).metadata.annotations ?? {};
+    const fields = (annotations[NODE_FIELDS_ANNOTATION] ?? '').split(',').filter((field) => field !== '');
+    places = {
+      label: annotations[NODE_LABEL_ANNOTATION] ?? '',
+      fields: fields.map((field) => field.split('.')),
+      companion: annotations[NODE_COMPANION_ANNOTATION] ?? '',
+    };
+    known.set(definition, places);
+  }
+  return places.label === '' && places.companion === '' ? undefined : places;
+}
+
+function isBoundCompanion(store: Store, node: string, collection: string, id: string): boolean {
+  const entry = store.get(collection, id);
+  const places = nodePlacesOf(store.get(DEFINITIONS, collection));
+  return entry !== undefined && places !== undefined && isBoundObject(store, node, entry, places);
+}
+
+function isBoundObject(store: Store, node: string, entry: Entry, { label, fields }: NodePlaces): boolean {
+  const object = decodeStored(entry.bytes);
+  const { labels, uid = '', namespace = '' } = object.metadata;
+  if (labels?.[label] === node || fields.some((path) => valueAt(object, path) === node)) return true;
+  return ownsPodOf(store, node, { namespace, uid });
+}
+
+function valueAt(value: unknown, path: readonly string[]): unknown {
+  return path.reduce((inner: unknown, field) => (isRecord(inner) ? inner[field] : undefined), value);
+}
+
+/** Reports whether the object with this uid owns a pod of the node. */
+export function ownsPodOf(store: Store, node: string, { namespace, uid }: { namespace: string; uid: string }): boolean {
+  if (uid === '') return false;
+  const [quotedUid, quotedNode] = [JSON.stringify(uid), JSON.stringify(node)];
+  return store.list('pods', { prefix: `${namespace}/` }).entries.some((entry) => {
+    if (!entry.bytes.includes(quotedUid) || !entry.bytes.includes(quotedNode)) return false;
+    const { metadata } = decodeStored(entry.bytes);
+    return nodeNameOf(entry) === node && (metadata.ownerReferences ?? []).some((owner) => owner.uid === uid);
+  });
+}
+
+function nodeNameOf({ bytes }: Entry): string {
+  const { spec } = decodeStored(bytes) as { spec?: { nodeName?: string } };
+  return spec?.nodeName ?? '';
+}
+
+function selectsField(text: string, field: string, value: string): boolean {
+  return parsed(() => parseFieldSelector(text)).some(
+    (term) => term.field === field && term.operator === '=' && term.value === value,
+  );
+}
+
+function selectsLabel(text: string, key: string, value: string): boolean {
+  return parsed(() => parseLabelSelector(text)).some(
+    (term) => term.key === key && (term.operator === '=' || term.operator === 'in') && deepEqual(term.values, [value]),
+  );
+}
+
+/** Returns no requirements for an invalid selector, which the handler reports. */
+function parsed<T>(parse: () => readonly T[]): readonly T[] {
+  try {
+    return parse();
+  } catch {
+    return [];
+  }
 }
 
 const refuse = (reason: string): AuthorizationDecision => ({ allowed: false, reason });

@@ -1,9 +1,11 @@
 /** Decodes request bodies, which are untrusted: encoding/json.ts and kube/yaml.ts bound them. */
-import { type ApiError, badRequest, unsupportedMediaType } from '#kube/api-error.ts';
+import { type ApiError, badRequest, tooLarge, unsupportedMediaType } from '#kube/api-error.ts';
 import { findGoJsonError } from '#kube/go/go-json-error.ts';
 import { parseYaml } from '#kube/yaml.ts';
-import { NestingError, parseJson } from '#engine/encoding/json.ts';
+import { NestingError, ValueCountError } from '#engine/encoding/json-bounds.ts';
+import { parseRequestJson } from '#engine/encoding/json.ts';
 import { JSON_TYPE, mediaType, YAML_TYPE } from '#engine/encoding/media-types.ts';
+import { MAX_YAML_SEPARATORS } from '#engine/request/limits.ts';
 import { decodeProtobuf } from '#engine/protobuf/decode-protobuf.ts';
 import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
 import {
@@ -40,13 +42,14 @@ export function parseBody(
   const text = bytes.toString('utf8');
   try {
     if (type === YAML_TYPE) return parseYamlText(text, onDuplicates);
-    return parseJson(
+    return parseRequestJson(
       text,
       onDuplicates && { bytes, mayHaveDuplicates: () => report(jsonDuplicates(text, expected), onDuplicates) },
     );
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     if (error instanceof NestingError) throw badRequest(`the object provided is ${error.message}`);
+    if (error instanceof ValueCountError) throw tooManyValues(error);
     const shown = text.length > 1000 ? `${text.slice(0, 1000)}...` : text;
     const why =
       type === YAML_TYPE
@@ -54,6 +57,11 @@ export function parseBody(
         : `json parse error: ${describeJsonError(bytes, error)}`;
     throw unrecognized(expected.kind, `${why} (${shown})`);
   }
+}
+
+/** Returns the error for an object with too many fields and list items. */
+export function tooManyValues({ message }: ValueCountError): ApiError {
+  return tooLarge(`Request entity too large: ${message}`);
 }
 
 function report(duplicates: DuplicateFields | undefined, onDuplicates: OnDuplicates): void {
@@ -86,12 +94,13 @@ export function parsePatch(bytes: Buffer, reading: PatchReading = {}): unknown {
   const { messagePrefix = 'error decoding patch: ', kind = '', onDuplicates } = reading;
   const text = bytes.toString('utf8');
   try {
-    return parseJson(
+    return parseRequestJson(
       text,
       onDuplicates && { bytes, mayHaveDuplicates: () => report(patchDuplicates(text, kind), onDuplicates) },
     );
   } catch (error) {
     if (error instanceof NestingError) throw badRequest(messagePrefix + error.message);
+    if (error instanceof ValueCountError) throw tooManyValues(error);
     if (!(error instanceof SyntaxError)) throw error;
     throw badRequest(messagePrefix + describeJsonError(bytes, error));
   }
@@ -104,11 +113,11 @@ function describeJsonError(bytes: Buffer, error: Error): string {
 
 export function parseYamlText(text: string, onDuplicates?: OnDuplicates): unknown {
   // A round trip through JSON converts YAML's own types, copies what aliases share, and bounds the nesting.
-  return parseJson(JSON.stringify(parseYamlValue(text, onDuplicates) ?? null));
+  return parseRequestJson(JSON.stringify(parseYamlValue(text, onDuplicates) ?? null));
 }
 
 function parseYamlValue(text: string, onDuplicates: OnDuplicates | undefined): unknown {
-  if (onDuplicates === undefined) return parseYaml(text);
+  if (onDuplicates === undefined) return parseYaml(text, { maxSeparators: MAX_YAML_SEPARATORS });
   const { value, duplicates } = parseYamlWithDuplicates(text);
   if (duplicates !== undefined) onDuplicates(yamlDuplicates(duplicates));
   return value;

@@ -1,4 +1,5 @@
 /** Reports duplicate keys of a YAML text with the messages of Kubernetes' YAML decoder, which name lines, not paths. */
+import { MAX_YAML_SEPARATORS } from '#engine/request/limits.ts';
 import { parseYaml } from '#kube/yaml.ts';
 
 const MAX_LINES = 100;
@@ -12,9 +13,10 @@ interface ParsedYaml {
 
 export function parseYamlWithDuplicates(text: string): ParsedYaml {
   const found: string[] = [];
-  const value = parseYaml(text, (key, line) => {
+  const onDuplicate = (key: unknown, line: number) => {
     if (found.length < MAX_LINES) found.push(`line ${line}: key ${JSON.stringify(key)} already set in map`);
-  });
+  };
+  const value = parseYaml(text, { onDuplicate, maxSeparators: MAX_YAML_SEPARATORS });
   return found.length === 0 ? { value } : { value, duplicates: [HEAD, ...found].join('\n  ') };
 }
 

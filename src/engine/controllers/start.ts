@@ -3,6 +3,7 @@ import type { Client } from '#client/client.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { SYSTEM_NAMESPACES } from '#engine/admission/namespace-lifecycle.ts';
+import type { QuotaCounts } from '#engine/admission/limits/quota-counts.ts';
 import type { Aggregation } from '#engine/aggregation/aggregation.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { apiServiceController } from '#engine/controllers/api-service.ts';
@@ -25,6 +26,7 @@ import { nodeLifecycleController } from '#engine/controllers/node-lifecycle/node
 import { persistentVolumeBinder } from '#engine/controllers/persistent-volume/binder.ts';
 import { claimProtection, volumeProtection } from '#engine/controllers/persistent-volume/protection.ts';
 import { podGarbageCollector } from '#engine/controllers/pod-garbage-collector.ts';
+import { resourceQuotaController } from '#engine/controllers/resource-quota.ts';
 import { schedulerController } from '#engine/controllers/scheduler/scheduler.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { ttlAfterFinishedController } from '#engine/controllers/ttl-after-finished.ts';
@@ -42,6 +44,7 @@ interface ControlledCore {
   readonly registry: Registry;
   readonly signingKey: SigningKey;
   readonly aggregation: Aggregation;
+  readonly quotaCounts: QuotaCounts;
 }
 
 interface ControllerOptions {
@@ -73,6 +76,7 @@ function controllersOf({ core, caPem }: ControllerOptions): readonly EngineContr
     volumeProtection,
     clusterRoleAggregation,
     policyStatusController,
+    resourceQuotaController({ counts: core.quotaCounts }),
     apiServiceController({ aggregation: core.aggregation }),
     serviceAccountController,
     rootCaPublisher({ caPem }),

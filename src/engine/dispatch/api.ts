@@ -6,7 +6,7 @@ import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import type { Aggregation } from '#engine/aggregation/aggregation.ts';
 import { auditRecord, type AuditSink, type RequestTrail } from '#engine/audit/audit-record.ts';
 import { isAudited } from '#engine/audit/audited-requests.ts';
-import { authorizationError, type Attributes } from '#engine/auth/authorize.ts';
+import { authorizationError, type Attributes, type ResourceRequestAttributes } from '#engine/auth/authorize.ts';
 import { applyImpersonation } from '#engine/auth/impersonate.ts';
 import type { EngineParts, Handler, SubresourceHandlers, Subresources } from '#engine/handlers/call.ts';
 import { createObject } from '#engine/handlers/create.ts';
@@ -21,6 +21,7 @@ import { respondStatus } from '#engine/handlers/respond.ts';
 import { updateObject } from '#engine/handlers/update.ts';
 import { watchObjects } from '#engine/handlers/watch/watch.ts';
 import type { EngineMetrics } from '#engine/dispatch/metrics.ts';
+import { Pace } from '#engine/handlers/pace.ts';
 import { RequestNotes } from '#engine/handlers/request-notes.ts';
 import { assertTimeout } from '#engine/handlers/options.ts';
 import { pageNotFound, type PathHandler } from '#engine/dispatch/paths.ts';
@@ -134,6 +135,7 @@ function serveResource(
     // A namespace is authorized within itself, so that its admins can read it.
     namespace: group === '' && plural === 'namespaces' ? route.name : namespace,
     name,
+    ...(listing && request.query.size > 0 ? selectorsOf(request.query) : {}),
   };
   authorize(parts, request, attributes, trail);
   const remote = parts.aggregation.find(group, version);
@@ -146,10 +148,12 @@ function serveResource(
   // A log is always text, whatever the client accepts.
   const representation = negotiateRepresentation(subresource === 'log' ? '' : request.accept);
   if (representation === 'not-acceptable') throw notAcceptable(ACCEPTED_TYPES);
-  const { store, clock, log, admission, authorizer, tokens } = parts;
+  const { store, clock, log, admission, authorizer, tokens, turns } = parts;
   const reads = verb === 'get' || verb === 'list' || verb === 'watch';
   const notes = reads ? NO_NOTES : (trail.notes = new RequestNotes());
-  const call = { store, clock, log, admission, authorizer, tokens, request, route, served, representation, notes };
+  const pace = new Pace(turns, request.impersonator ?? request.user);
+  const own = { store, clock, log, admission, authorizer, tokens, turns };
+  const call = { ...own, request, route, served, representation, notes, pace };
   if (reads) return withDeprecation(served, handler(call));
   trail.isReview = served.resource.isReview === true;
   if (served.resource.deprecationWarning !== undefined) notes.warn(served.resource.deprecationWarning);
@@ -162,6 +166,10 @@ const NO_NOTES = new RequestNotes();
 /** Adds the noted warnings to the response, including refusals. */
 function withWarnings(response: ApiResponse, warnings: readonly string[] | undefined): ApiResponse {
   return warnings === undefined ? response : { ...response, warnings: [...(response.warnings ?? []), ...warnings] };
+}
+
+function selectorsOf(query: URLSearchParams): Pick<ResourceRequestAttributes, 'labelSelector' | 'fieldSelector'> {
+  return { labelSelector: query.get('labelSelector') ?? '', fieldSelector: query.get('fieldSelector') ?? '' };
 }
 
 const ONE_NAME = /^metadata\.name=([^,=!]+)$/;

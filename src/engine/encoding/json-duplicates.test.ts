@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { mayHaveDuplicates, findDuplicateFields } from '#engine/encoding/json-duplicates.ts';
-import { parseJson } from '#engine/encoding/json.ts';
+import { parseRequestJson } from '#engine/encoding/json.ts';
 
 const cases: Record<string, { text: string; unknown?: string[]; want: string[] }> = {
   'nothing twice': { text: '{"a":{"b":1},"c":[{"b":1},{"b":2}]}', want: [] },
@@ -39,7 +39,7 @@ describe('mayHaveDuplicates', () => {
   for (const [name, { text, want }] of Object.entries(cases)) {
     test(name, () => {
       let asked = false;
-      parseJson(text, {
+      parseRequestJson(text, {
         bytes: Buffer.from(text),
         mayHaveDuplicates: () => {
           asked = true;
@@ -50,7 +50,7 @@ describe('mayHaveDuplicates', () => {
     });
   }
 
-  test('the last of several values counts', () => assert.deepEqual(parseJson('{"a":1,"a":2}'), { a: 2 }));
+  test('the last of several values counts', () => assert.deepEqual(parseRequestJson('{"a":1,"a":2}'), { a: 2 }));
 
   test('ignores colons and quotes in strings', () => {
     const value = { 'a"': '":"', 'b\\': '\\":', c: ['" :', 'a:', '\\\\":'] };

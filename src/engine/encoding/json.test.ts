@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NestingError, parseJson } from '#engine/encoding/json.ts';
+import { NestingError } from '#engine/encoding/json-bounds.ts';
+import { parseJson } from '#engine/encoding/json.ts';
 
 const inert: Record<string, string> = {
   plain: '{"a":{"__proto__":{"x":1},"b":2}}',

@@ -1,13 +1,7 @@
 /** Parses untrusted JSON: bounds the nesting, and drops `__proto__` keys, however they are escaped. */
 import { mayHaveDuplicates } from '#engine/encoding/json-duplicates.ts';
+import { assertBounds, assertNesting, NestingError } from '#engine/encoding/json-bounds.ts';
 import { MAX_OBJECT_DEPTH } from '#engine/request/limits.ts';
-
-export class NestingError extends Error {
-  override name = 'NestingError';
-  constructor() {
-    super(`nested too deeply: the limit is ${MAX_OBJECT_DEPTH} levels`);
-  }
-}
 
 /** Without either, no key can be `__proto__`. */
 const SUSPECT = /__proto__|\\u/;
@@ -19,7 +13,18 @@ interface DuplicatesWatch {
 }
 
 /** Throws SyntaxError or NestingError. */
-export function parseJson(text: string, watch?: DuplicatesWatch): unknown {
+export function parseJson(text: string): unknown {
+  assertNesting(text);
+  return parse(text);
+}
+
+/** Parses the JSON of a request. Throws SyntaxError, NestingError or ValueCountError. */
+export function parseRequestJson(text: string, watch?: DuplicatesWatch): unknown {
+  assertBounds(text);
+  return parse(text, watch);
+}
+
+function parse(text: string, watch?: DuplicatesWatch): unknown {
   const value: unknown = JSON.parse(text);
   const fields = inspect(value, 0, SUSPECT.test(text));
   if (watch !== undefined && mayHaveDuplicates(watch.bytes, fields)) watch.mayHaveDuplicates();

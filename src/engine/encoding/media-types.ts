@@ -14,6 +14,11 @@ export function encodeJson(value: unknown): Buffer {
   return Buffer.from(JSON.stringify(value));
 }
 
+/** Longer texts stay JSON, which is also YAML: formatting them as blocks would take 20 times as long. */
+const MAX_FORMATTED = 64 * 1024;
+
 export function encodeYaml(value: unknown): Buffer {
+  const json = JSON.stringify(value);
+  if (json.length > MAX_FORMATTED) return Buffer.from(`${json}\n`);
   return Buffer.from(stringifyYaml(value, { aliasDuplicateObjects: false }));
 }

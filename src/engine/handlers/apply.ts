@@ -1,6 +1,7 @@
 /** PATCH by server-side apply: creates the object if it does not exist, else applies its manager's configuration. */
+import { readPacedBody } from '#engine/handlers/pace.ts';
 import { authorizationError } from '#engine/auth/authorize.ts';
-import { parseYamlText, type OnDuplicates } from '#engine/body/decode-body.ts';
+import { parseYamlText, tooManyValues, type OnDuplicates } from '#engine/body/decode-body.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { entryId } from '#engine/registry/stored-entries.ts';
 import { createShaped } from '#engine/handlers/create.ts';
@@ -8,22 +9,25 @@ import { modify } from '#engine/handlers/write/modify.ts';
 import { writerOf } from '#engine/handlers/write/own-fields.ts';
 import { asObject } from '#engine/handlers/write/read-object.ts';
 import { shapeObject } from '#engine/handlers/write/shape.ts';
-import { NestingError, parseJson } from '#engine/encoding/json.ts';
+import { countValues, NestingError, ValueCountError } from '#engine/encoding/json-bounds.ts';
+import { parseRequestJson } from '#engine/encoding/json.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/request/limits.ts';
 import { kindText } from '#kube/go/go-text.ts';
-import { applyConfiguration, type Applier } from '#engine/managed-fields/apply-configuration.ts';
+import { applyInSteps, type Applier } from '#engine/managed-fields/apply-configuration.ts';
 import { fieldScope } from '#engine/managed-fields/field-scope.ts';
 import { writeOptions, type WriteRequestOptions } from '#engine/handlers/options.ts';
 import type { ApiResponse } from '#engine/request/request.ts';
 import { asWarnings, yamlDuplicates } from '#engine/body/strict-decoding-errors.ts';
 import { parseYamlWithDuplicates } from '#engine/body/yaml-duplicates.ts';
-import { ApiError, badRequest, conflict, MODIFIED } from '#kube/api-error.ts';
+import { ApiError, badRequest, conflict, MODIFIED, tooLarge } from '#kube/api-error.ts';
 import { deepClone } from '#kube/deep.ts';
 import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
 
 export async function applyObject(call: Call): Promise<ApiResponse> {
   const options = writeOptions(call.request.query, 'PatchOptions', true);
-  const config = asConfig(call, parseConfig(await call.request.body(), duplicateKeyHandler(call, options)));
+  const bytes = await readPacedBody(call);
+  const config = asConfig(call, parseConfig(bytes, duplicateKeyHandler(call, options)));
+  assertConfigSize(config);
   const { resource } = call.served;
   const { namespace, name, subresource } = call.route;
   const id = entryId(resource, namespace, name);
@@ -41,10 +45,23 @@ export async function applyObject(call: Call): Promise<ApiResponse> {
         continue;
       }
     }
-    const made = await create(call, change(undefined), options);
+    if (call.pace.isLarge) await call.pace.step();
+    const object = await change(undefined);
+    if (call.pace.isLarge) await call.pace.step();
+    const made = await create(call, object, options);
     if (made !== undefined) return made;
   }
   throw conflict(resource, name, MODIFIED);
+}
+
+/** Limit of the fields and list items of a configuration: several sets of fields are compared to apply them. */
+const MAX_CONFIG_VALUES = 32_768;
+
+function assertConfigSize(config: KubeObject): void {
+  if (countValues(config) <= MAX_CONFIG_VALUES) return;
+  throw tooLarge(
+    `Request entity too large: more than ${MAX_CONFIG_VALUES} applied fields and list items; split the object`,
+  );
 }
 
 const isNotFound = (error: unknown) => error instanceof ApiError && error.code === 404;
@@ -58,10 +75,11 @@ function buildApplied(
   current: KubeObject | undefined,
   config: KubeObject,
   options: WriteRequestOptions,
-): KubeObject {
+): KubeObject | Promise<KubeObject> {
   const scope = fieldScope(call.served, call.route.subresource);
   // The handlers modify the object and may retry.
-  return asObject(call, applyConfiguration(current, deepClone(config), applierOf(call, options), scope));
+  const applied = call.pace.run(applyInSteps(current, deepClone(config), applierOf(call, options), scope));
+  return applied instanceof Promise ? applied.then((object) => asObject(call, object)) : asObject(call, applied);
 }
 
 /** Returns undefined if another request created the object first. */
@@ -115,18 +133,21 @@ function duplicateKeyHandler({ notes }: Call, { fieldValidation }: WriteRequestO
 export function parseConfig(bytes: Buffer, onDuplicates?: OnDuplicates): unknown {
   const text = bytes.toString('utf8');
   try {
-    return parseJson(
+    return parseRequestJson(
       text,
       onDuplicates && { bytes, mayHaveDuplicates: () => reportDuplicateYamlKeys(text, onDuplicates) },
     );
   } catch (error) {
+    const isJson = /^\s*\{/.test(text);
     if (error instanceof NestingError) throw badRequest(`error decoding YAML: ${error.message}`);
+    if (error instanceof ValueCountError && isJson) throw tooManyValues(error);
     if (error instanceof ApiError) throw error;
   }
   try {
     return parseYamlText(text, onDuplicates);
   } catch (error) {
     if (error instanceof ApiError) throw error;
+    if (error instanceof ValueCountError) throw tooManyValues(error);
     if (!(error instanceof Error)) throw error;
     throw badRequest(`error decoding YAML: ${error.message}`);
   }

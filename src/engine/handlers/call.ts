@@ -8,6 +8,7 @@ import type { Authorizer } from '#engine/auth/authorize.ts';
 import type { TokenLookup } from '#engine/auth/tokens.ts';
 import type { Admission } from '#engine/admission/admission.ts';
 import { decodeStored } from '#engine/encoding/stored-object.ts';
+import type { Pace } from '#engine/handlers/pace.ts';
 import type { RequestNotes } from '#engine/handlers/request-notes.ts';
 import type { ApiRequest, ApiResponse } from '#engine/request/request.ts';
 import type { Served } from '#engine/registry/registry.ts';
@@ -16,6 +17,7 @@ import type { ResourceRoute } from '#engine/request/route.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import type { Representation } from '#engine/tables/negotiate-representation.ts';
 import type { Clock } from '#lib/clock.ts';
+import type { FairTurns } from '#lib/fair-turns.ts';
 import type { Log } from '#lib/log.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
@@ -26,6 +28,7 @@ export interface EngineParts {
   readonly admission: Admission;
   readonly authorizer: Authorizer;
   readonly tokens: TokenLookup;
+  readonly turns: FairTurns;
 }
 
 export interface Call extends EngineParts {
@@ -34,6 +37,7 @@ export interface Call extends EngineParts {
   readonly served: Served;
   readonly representation: Representation;
   readonly notes: RequestNotes;
+  readonly pace: Pace;
 }
 
 /**

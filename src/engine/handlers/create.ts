@@ -6,7 +6,7 @@ import { commitObject } from '#engine/handlers/write/commit.ts';
 import { copyOf, keepManagedFields, trackWrite } from '#engine/handlers/write/own-fields.ts';
 import { readRequestObject } from '#engine/handlers/write/read-object.ts';
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
-import { shapeObject, validateNew } from '#engine/handlers/write/shape.ts';
+import { shapeInTurns, shapeObject, validateNew } from '#engine/handlers/write/shape.ts';
 import { MAX_NAME_ATTEMPTS } from '#engine/request/limits.ts';
 import { writeOptions, type WriteRequestOptions } from '#engine/handlers/options.ts';
 import type { ApiResponse } from '#engine/request/request.ts';
@@ -19,7 +19,10 @@ export async function createObject(call: Call): Promise<ApiResponse> {
   const options = writeOptions(call.request.query, 'CreateOptions');
   const object = await readRequestObject(call);
   if (object.metadata.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created');
-  const warnings = shapeObject(call, object, options.fieldValidation);
+  const { fieldValidation } = options;
+  const warnings = call.pace.isLarge
+    ? await shapeInTurns(call, object, fieldValidation)
+    : shapeObject(call, object, fieldValidation);
   // Tracked before admission: changes by admission belong to no manager, as in Kubernetes.
   trackWrite(call, object, undefined, options.fieldManager);
   const made = await createShaped(call, object, { ...options, warnings });
@@ -50,6 +53,7 @@ export async function createShaped(
       dryRun: options.dryRun,
       options: options.sent,
     });
+  if (call.pace.isLarge) await call.pace.step();
   const mutating = call.admission.mutate(attributesOf(object));
   if (mutating instanceof Promise) await mutating;
   setServerFields(call, object);
@@ -63,11 +67,14 @@ export async function createShaped(
     if (generate) candidate.metadata.name = generateName(object.metadata.generateName!);
     const name = candidate.metadata.name ?? '';
     resource.strategy.prepareForCreate?.(candidate);
+    if (call.pace.isLarge) await call.pace.step();
     const checking = validateNew(call, candidate);
     if (checking instanceof Promise) await checking;
+    if (call.pace.isLarge) await call.pace.step();
     const admitted = attributesOf(candidate);
     const validating = call.admission.validate(admitted);
     if (validating instanceof Promise) await validating;
+    if (call.pace.isLarge) await call.pace.step();
     const warnings = [...options.warnings, ...(resource.strategy.warnings?.(candidate) ?? [])];
     const id = entryId(resource, call.route.namespace, name);
     if (options.dryRun) {

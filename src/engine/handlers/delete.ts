@@ -6,6 +6,7 @@
  *
  * The propagation policy is recorded as a finalizer; the garbage collector acts on it.
  */
+import { readPacedBody } from '#engine/handlers/pace.ts';
 import { parseBody } from '#engine/body/decode-body.ts';
 import { admissionAttributes } from '#engine/handlers/write/admit.ts';
 import { decodeEntry, prepareEntries, type Call } from '#engine/handlers/call.ts';
@@ -43,7 +44,7 @@ export async function deleteOne(call: Call): Promise<ApiResponse> {
 }
 
 export async function readDeleteOptions(call: Call): Promise<DeleteRequestOptions> {
-  const bytes = await call.request.body();
+  const bytes = await readPacedBody(call);
   const sent =
     bytes.length === 0
       ? undefined
@@ -74,6 +75,8 @@ export async function deleteNamed(
     if (entry === undefined) throw notFound(resource, name);
     const reading = prepareEntries(call, [entry]);
     if (reading !== undefined) await reading;
+    call.pace.noteSize(entry.bytes.length);
+    if (call.pace.isLarge) await call.pace.step();
     const object = decodeEntry(entry, resource);
     assertPreconditions(call, object, options);
     const { dryRun, sent } = options;
@@ -86,10 +89,12 @@ export async function deleteNamed(
       dryRun,
       options: sent,
     });
+    if (call.pace.isLarge) await call.pace.step();
     const mutating = call.admission.mutate(admitted);
     if (mutating instanceof Promise) await mutating;
     const validating = call.admission.validate(admitted);
     if (validating instanceof Promise) await validating;
+    if (call.pace.isLarge) await call.pace.step();
     const next = startDeletion(call, object, options);
     const isRemoved = isReleased(call, next);
     if (dryRun) {

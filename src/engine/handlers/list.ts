@@ -23,6 +23,9 @@ export async function listObjects(call: Call): Promise<ApiResponse> {
   return respondList(call, entries, listMeta);
 }
 
+/** The usual time to match one entry, in units of lib/fair-turns.ts. */
+const SELECTION_UNITS = 16;
+
 interface Page {
   readonly entries: readonly Entry[];
   readonly listMeta: ListMeta;
@@ -47,7 +50,13 @@ export async function page(call: Call, options: ListRequestOptions, token?: Cont
     name === undefined ? listing.entries : listing.entries.filter(({ id }) => splitId(id).name === name);
   const reading = prepareEntries(call, candidates);
   if (reading !== undefined) await reading;
-  const matching = candidates.filter(filter);
+  const matching: Entry[] = [];
+  for (const entry of candidates) {
+    // The first match of an entry decodes it.
+    const pause = call.pace.spend(SELECTION_UNITS + options.fields.length + entry.bytes.length / 16);
+    if (pause !== undefined) await pause;
+    if (filter(entry)) matching.push(entry);
+  }
   const shown = options.limit > 0 ? matching.slice(0, options.limit) : matching;
   const cut = { entries: shown, revision: listing.revision, remaining: matching.length - shown.length };
   return { entries: shown, listMeta: metaOf(cut, options.limit > 0, false) };

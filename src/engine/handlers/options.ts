@@ -143,7 +143,7 @@ function selectionOf(query: URLSearchParams): ListSelection {
   const fields = query.get('fieldSelector');
   return {
     labels: labels ? parseLabelSelector(labels) : EMPTY,
-    fields: fields ? parseFieldSelector(fields) : EMPTY,
+    fields: fields ? parseFields(fields) : EMPTY,
   };
 }
 
@@ -309,4 +309,13 @@ export function missingResourceVersion(): FieldError {
     reason: 'FieldValueInvalid',
     message: 'Invalid value: 0x0: must be specified for an update',
   };
+}
+
+/** A kind has a handful of fields that can be selected; each term is compared with every object and event. */
+const MAX_FIELD_TERMS = 256;
+
+function parseFields(text: string): ListSelection['fields'] {
+  const fields = parseFieldSelector(text);
+  if (fields.length <= MAX_FIELD_TERMS) return fields;
+  throw badRequest(`the field selector has ${fields.length} terms: the limit is ${MAX_FIELD_TERMS}`);
 }

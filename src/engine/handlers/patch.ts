@@ -1,6 +1,7 @@
 /**
  * PATCH of one object or of its status: JSON patch, merge patch, strategic merge patch for built-in kinds, and apply.
  */
+import { readPacedBody } from '#engine/handlers/pace.ts';
 import { parsePatch, type PatchReading } from '#engine/body/decode-body.ts';
 import { mediaType } from '#engine/encoding/media-types.ts';
 import { applyObject } from '#engine/handlers/apply.ts';
@@ -36,7 +37,7 @@ export async function patchObject(call: Call): Promise<ApiResponse> {
   assertPatchType(call, type);
   if (type === APPLY_PATCH) return applyObject(call);
   const options = writeOptions(call.request.query, 'PatchOptions');
-  const bytes = await call.request.body();
+  const bytes = await readPacedBody(call);
   let body = parsePatch(bytes, { ...READINGS[type], onDuplicates: duplicateKeyRecorder(call) });
   let attempts = 0;
   const patched = (current: KubeObject) => applyPatch(call, type, current, body);

@@ -89,13 +89,53 @@ export async function respondList(call: Call, entries: readonly Entry[], listMet
     return { status: 200, contentType: JSON_TYPE, body: await listBytes(resource, entries, listMeta) };
   }
   if (representation.kind === 'partial' && !representation.list) throw notAcceptable(ACCEPTED_TYPES);
-  return encode(representation, { status: 200 }, representList(call, entries, listMeta));
+  const contentType = representation.encoding === 'yaml' ? YAML_TYPE : JSON_TYPE;
+  if (representation.encoding === 'yaml' && isShort(entries)) {
+    const objects = entries.map((entry) => decodeEntry(entry, resource));
+    return { status: 200, contentType, body: encodeYaml(representList(call, objects, listMeta)) };
+  }
+  // Long lists are sent as JSON, which is also YAML.
+  const pieces =
+    representation.kind === 'yaml' ? listBytes(resource, entries, listMeta) : itemPieces(call, entries, listMeta);
+  return { status: 200, contentType, body: await pieces };
 }
 
-function representList(call: Call, entries: readonly Entry[], listMeta: ListMeta): unknown {
+/** Reports whether a list can be encoded as a whole. */
+function isShort(entries: readonly Entry[]): boolean {
+  let bytes = 0;
+  for (const entry of entries) if ((bytes += entry.bytes.length) > MAX_PIECE_BYTES) return false;
+  return true;
+}
+
+const MAX_PIECE_BYTES = 64 * 1024;
+
+/** Encodes a list item by item, in turns: a list may be very long. */
+async function itemPieces(call: Call, entries: readonly Entry[], listMeta: ListMeta): Promise<Buffer[]> {
+  const empty = JSON.stringify(representList(call, [], listMeta));
+  const pieces: Buffer[] = [];
+  // An empty list ends with `[]}`.
+  let text = empty.slice(0, -LIST_END.length);
+  for (const [index, entry] of entries.entries()) {
+    const pause = call.pace.spend(entry.bytes.length);
+    if (pause !== undefined) await pause;
+    if (index > 0) text += ',';
+    text += JSON.stringify(representItem(call, decodeEntry(entry, call.served.resource), listMeta));
+    if (text.length < MAX_PIECE_BYTES) continue;
+    pieces.push(Buffer.from(text));
+    text = '';
+  }
+  pieces.push(Buffer.from(text), LIST_END);
+  return pieces;
+}
+
+function representItem(call: Call, object: KubeObject, listMeta: ListMeta): unknown {
+  if (call.representation.kind === 'partial') return partialMetadata(object, call.representation.version);
+  return tableOf(call.served.resource, [object], tableOptions(call, listMeta)).rows[0];
+}
+
+function representList(call: Call, objects: readonly KubeObject[], listMeta: ListMeta): unknown {
   const { representation } = call;
   const { resource } = call.served;
-  const objects = entries.map((entry) => decodeEntry(entry, resource));
   switch (representation.kind) {
     case 'json':
     case 'yaml':

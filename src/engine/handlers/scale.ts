@@ -1,4 +1,5 @@
 /** The scale subresource of custom kinds: an autoscaling/v1 Scale as a view of fields of the object. */
+import { readPacedBody } from '#engine/handlers/pace.ts';
 import { parseBody, parsePatch } from '#engine/body/decode-body.ts';
 import { encodeJson, JSON_TYPE, mediaType } from '#engine/encoding/media-types.ts';
 import { decodeEntry, prepareEntries, type Call } from '#engine/handlers/call.ts';
@@ -25,7 +26,7 @@ export async function getScale(call: Call): Promise<ApiResponse> {
 
 export async function updateScale(call: Call): Promise<ApiResponse> {
   const options = writeOptions(call.request.query, 'UpdateOptions');
-  const body = parseBody(await call.request.body(), call.request.contentType, { kind: 'Scale', builtIn: true });
+  const body = parseBody(await readPacedBody(call), call.request.contentType, { kind: 'Scale', builtIn: true });
   return change(call, options, (object) => withScale(call, object, body));
 }
 
@@ -34,7 +35,7 @@ export async function patchScale(call: Call): Promise<ApiResponse> {
   assertPatchType(call, type);
   if (type === APPLY_PATCH) return applyScale(call);
   const options = writeOptions(call.request.query, 'PatchOptions');
-  const patch = parsePatch(await call.request.body());
+  const patch = parsePatch(await readPacedBody(call));
   return change(call, options, (object) =>
     withScale(call, object, applyPatch(call, type, scaleOf(call, object), patch)),
   );
@@ -43,7 +44,7 @@ export async function patchScale(call: Call): Promise<ApiResponse> {
 /** Applies a Scale: its manager then owns the replicas field of the object. */
 async function applyScale(call: Call): Promise<ApiResponse> {
   const options = writeOptions(call.request.query, 'PatchOptions', true);
-  const config = parseConfig(await call.request.body());
+  const config = parseConfig(await readPacedBody(call));
   const { resource } = call.served;
   const { specReplicasPath } = resource.scale as ScaleSubresource;
   const wanted = (object: KubeObject) => {

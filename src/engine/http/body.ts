@@ -1,16 +1,29 @@
 /** Reads a request body, with limits on size and time. */
 import type { Readable } from 'node:stream';
+import type { BodyBytes } from '#engine/http/body-memory.ts';
 import { MAX_BODY_BYTES } from '#engine/request/limits.ts';
-import { ApiError, badRequest, tooLarge } from '#kube/api-error.ts';
+import { ApiError, badRequest, tooLarge, tooManyRequests } from '#kube/api-error.ts';
 
 const BODY_TIMEOUT_MS = 60_000;
 const MAX_DRAINED_BYTES = 8 * MAX_BODY_BYTES;
 
-export function readRequestBody(stream: Readable, contentLength: string | undefined): Promise<Buffer> {
+/** The bytes are added to the account, which the caller closes. */
+export function readRequestBody(
+  stream: Readable,
+  contentLength: string | undefined,
+  account: BodyBytes,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     if (contentLength !== undefined && Number(contentLength) > MAX_BODY_BYTES) {
       stream.resume();
       reject(overLimitError());
+      return;
+    }
+    // Reserved at once, so that of many bodies some are read completely, instead of all of them in part.
+    const announced = Number(contentLength ?? 0) || 0;
+    if (!account.add(announced)) {
+      stream.resume();
+      reject(noRoomError());
       return;
     }
     const chunks: Buffer[] = [];
@@ -28,8 +41,12 @@ export function readRequestBody(stream: Readable, contentLength: string | undefi
     timer.unref();
     stream.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size <= MAX_BODY_BYTES) {
-        chunks.push(chunk);
+      if (!done && size <= MAX_BODY_BYTES) {
+        if (size <= announced || account.add(chunk.length)) chunks.push(chunk);
+        else {
+          chunks.length = 0;
+          settle(noRoomError);
+        }
         return;
       }
       settle(overLimitError);
@@ -43,6 +60,10 @@ export function readRequestBody(stream: Readable, contentLength: string | undefi
 
 function overLimitError(): ApiError {
   return tooLarge(`Request entity too large: limit is ${MAX_BODY_BYTES}`);
+}
+
+function noRoomError(): ApiError {
+  return tooManyRequests('the server holds too many request bodies of this user or in all; try again later', 1);
 }
 
 function cutOffError(): ApiError {

@@ -9,10 +9,17 @@ import type {
   StreamResponse,
   StreamSink,
   UpgradeResponse,
+  UserInfo,
 } from '#engine/request/request.ts';
+import { UNAUTHENTICATED } from '#engine/auth/groups.ts';
 import type { Authenticator, Evidence } from '#engine/auth/authenticate.ts';
+import type { BodyBytes, BodyMemory } from '#engine/http/body-memory.ts';
+import type { ConnectionLimits } from '#engine/http/connection-limits.ts';
+import { addressShare } from '#engine/http/connection-user.ts';
+import { shareOf } from '#engine/request/user-share.ts';
 import { WATCH_LINGER_MS } from '#engine/request/limits.ts';
-import { ApiError } from '#kube/api-error.ts';
+import { ApiError, tooManyRequests } from '#kube/api-error.ts';
+import type { FairTurns } from '#lib/fair-turns.ts';
 import type { Log } from '#lib/log.ts';
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
@@ -23,14 +30,18 @@ export interface Exchange {
   readonly headers: Headers;
   readonly peer: Evidence['peerCertificate'];
   readonly sourceIp: string | undefined;
+  readonly connectionId: string;
   /** Sent with the response. */
   readonly auditId: string;
   /** True if the client has closed the connection, so that no response can be sent. */
   readonly isClosed: boolean;
   /** The protocol that the client wants to upgrade the connection to, if any. */
   readonly upgrade?: string | undefined;
-  body(): Promise<Buffer>;
+  /** Reads the body; its bytes are added to the account. */
+  body(account: BodyBytes): Promise<Buffer>;
   bodyStream(): Readable;
+  /** Notes that the user is known, so that the client may send more at once. */
+  trust(): void;
   /** Allowed only if `upgrade` was requested. */
   takeOver?(response: UpgradeResponse): void;
   onClose(fn: () => void): void;
@@ -46,7 +57,14 @@ interface ServeOptions {
   /** Called for requests whose credentials are invalid. */
   onUnauthenticated?(request: UnauthenticatedRequest): void;
   readonly log: Log;
+  /** Divides the time of the server between users. */
+  readonly turns: FairTurns;
+  readonly bodies: BodyMemory;
+  readonly connections: ConnectionLimits;
 }
+
+/** The usual time of a request without a body, in units of lib/fair-turns.ts. */
+const REQUEST_UNITS = 512;
 
 const NO_QUERY = new URLSearchParams();
 
@@ -54,8 +72,9 @@ export function serve(exchange: Exchange, options: ServeOptions): void {
   const failed = (error: unknown) => {
     options.log.error({ err: error, method: exchange.method, url: exchange.url }, 'Cannot send a response');
   };
+  exchange.onClose(options.connections.beginRequest(exchange.connectionId));
   try {
-    const response = respond(exchange, options);
+    const response = waitForAddress(exchange, options) ?? respond(exchange, options);
     if (response instanceof Promise) response.then((late) => deliver(exchange, late, options)).catch(failed);
     else deliver(exchange, response, options);
   } catch (error) {
@@ -63,22 +82,67 @@ export function serve(exchange: Exchange, options: ServeOptions): void {
   }
 }
 
-function respond(
-  exchange: Exchange,
-  { handler, authenticate, onUnauthenticated }: ServeOptions,
-): ApiResponse | Promise<ApiResponse> {
+/** Verifying credentials takes time, too: the requests of an address share it until one of them has a user. */
+function waitForAddress(exchange: Exchange, options: ServeOptions): ApiResponse | Promise<ApiResponse> | undefined {
+  if (options.connections.isTrusted(exchange.connectionId)) return undefined;
+  const turn = options.turns.enter(addressShare(exchange.sourceIp), REQUEST_UNITS);
+  if (turn === undefined) return undefined;
+  return turn === 'full' ? TOO_MANY_REQUESTS : turn.then(() => respond(exchange, options));
+}
+
+/** Probes must be answered when the server is busy; they take no time. */
+const PROBES = /^\/(livez|readyz|healthz)\b/;
+
+function respond(exchange: Exchange, options: ServeOptions): ApiResponse | Promise<ApiResponse> {
+  const { handler, onUnauthenticated, connections, turns } = options;
   let request: ApiRequest;
+  let share: string;
   try {
-    request = parseRequest(exchange, authenticate);
+    const user = options.authenticate({
+      peerCertificate: exchange.peer,
+      authorization: text(exchange.headers['authorization']) || undefined,
+    });
+    const isAnonymous = user.groups.includes(UNAUTHENTICATED);
+    share = isAnonymous ? addressShare(exchange.sourceIp) : shareOf(user);
+    if (!isAnonymous) {
+      connections.identify(exchange.connectionId, share);
+      exchange.trust();
+    }
+    request = parseRequest(exchange, user, () => readBody(exchange, share, options));
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
+    connections.suspect(exchange.connectionId);
     const { method, url, headers, sourceIp, auditId } = exchange;
     onUnauthenticated?.({ method, url, userAgent: text(headers['user-agent']), sourceIp, auditId, error });
     const body = Buffer.from(JSON.stringify(error.toStatus()));
     return { status: error.code, contentType: 'application/json', body };
   }
-  return handler(request);
+  const turn = PROBES.test(exchange.url) ? undefined : turns.enter(share, REQUEST_UNITS);
+  if (turn === undefined) return handler(request);
+  if (turn === 'full') return TOO_MANY_REQUESTS;
+  // A client that left while it waited gets no answer.
+  return turn.then(() => (exchange.isClosed ? TOO_MANY_REQUESTS : handler(request)));
 }
+
+/** Reads the body in the turn in which it may be handled. */
+async function readBody(exchange: Exchange, share: string, { bodies, turns }: ServeOptions): Promise<Buffer> {
+  const account = bodies.open(share);
+  exchange.onClose(() => account.close());
+  const bytes = await exchange.body(account);
+  const turn = turns.enter(share, bytes.length);
+  if (turn === 'full') throw tooManyRequests(WAITING_TOO_LONG, 1);
+  if (turn !== undefined) await turn;
+  return bytes;
+}
+
+const WAITING_TOO_LONG = 'too many requests of this user are waiting; try again later';
+
+const TOO_MANY_REQUESTS: BytesResponse = {
+  status: 429,
+  contentType: 'application/json',
+  headers: { 'retry-after': '1' },
+  body: Buffer.from(JSON.stringify(tooManyRequests(WAITING_TOO_LONG, 1).toStatus())),
+};
 
 function deliver(exchange: Exchange, response: ApiResponse, { streams }: ServeOptions): void {
   if (exchange.isClosed) return;
@@ -95,13 +159,9 @@ const UPGRADE_REQUIRED: BytesResponse = {
   body: Buffer.from('Upgrade request required\n'),
 };
 
-function parseRequest(exchange: Exchange, authenticate: Authenticator): ApiRequest {
+function parseRequest(exchange: Exchange, user: UserInfo, body: () => Promise<Buffer>): ApiRequest {
   const { url, headers } = exchange;
   const mark = url.indexOf('?');
-  const user = authenticate({
-    peerCertificate: exchange.peer,
-    authorization: text(headers['authorization']) || undefined,
-  });
   let aborting: AbortController | undefined;
   return {
     method: exchange.method,
@@ -115,7 +175,7 @@ function parseRequest(exchange: Exchange, authenticate: Authenticator): ApiReque
     auditId: exchange.auditId,
     header: (name) => text(headers[name]) || undefined,
     headerNames: () => Object.keys(headers),
-    body: () => exchange.body(),
+    body,
     bodyStream: () => exchange.bodyStream(),
     upgrade: exchange.upgrade,
     // Created lazily: few requests use it.

@@ -3,27 +3,22 @@
  * per connection. Knows only the headers of Kubernetes.
  */
 import { constants } from 'node:crypto';
-import {
-  createSecureServer,
-  sensitiveHeaders,
-  type OutgoingHttpHeaders,
-  type Http2SecureServer,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-  type IncomingHttpHeaders,
-} from 'node:http2';
+import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2';
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { Readable, type Duplex, type Writable } from 'node:stream';
+import type { Duplex, Writable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { UnauthenticatedRequest, ApiHandler } from '#engine/request/request.ts';
 import type { Authenticator } from '#engine/auth/authenticate.ts';
-import { remoteEndOf } from '#engine/http/connection-user.ts';
-import { readRequestBody } from '#engine/http/body.ts';
-import { serve, type Exchange } from '#engine/http/exchange.ts';
-import { byteLength, writePieces } from '#engine/http/write-pieces.ts';
+import { addressShare, connectionId } from '#engine/http/connection-user.ts';
+import { BodyMemory } from '#engine/http/body-memory.ts';
+import { ConnectionLimits, connectionSizes, type ConnectionSizes } from '#engine/http/connection-limits.ts';
+import { serve } from '#engine/http/exchange.ts';
+import { FIRST_WINDOW_BYTES, http1Exchange, http2Exchange, upgradeExchange } from '#engine/http/exchanges.ts';
 import { MAX_HEADER_BYTES } from '#engine/request/limits.ts';
-import { newUid } from '#lib/ids.ts';
+import { systemClock } from '#lib/clock.ts';
+import { FairTurns } from '#lib/fair-turns.ts';
+import { openFileLimit } from '#lib/open-file-limit.ts';
 import type { Log } from '#lib/log.ts';
 
 /** Certificates and key in PEM format. */
@@ -42,10 +37,16 @@ interface ListenerOptions extends ListenerIdentity {
   /** Called for requests whose credentials are invalid. Must not throw. */
   onUnauthenticated?(request: UnauthenticatedRequest): void;
   readonly log: Log;
+  /** Divides the time of the server between users. */
+  readonly turns?: FairTurns;
+  /** By default as many as the process may open. */
+  readonly connectionSizes?: ConnectionSizes;
 }
 
 /** Time that open requests have to end when the server stops. */
 const STOP_GRACE_MS = 2000;
+/** The time of a TLS handshake, in units of lib/fair-turns.ts. */
+const HANDSHAKE_UNITS = 16 * 1024;
 /** HTTP/1.1 connections that are idle for this long are closed. */
 const KEEP_ALIVE_MS = 90_000;
 
@@ -58,6 +59,7 @@ export class HttpsListener {
   readonly #server: Http2SecureServer;
   /** All connections, including those in the TLS handshake. */
   readonly #connections = new Set<Socket>();
+  readonly #limits: ConnectionLimits;
   readonly #sockets = new Set<TLSSocket>();
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #streams = new Set<Writable>();
@@ -65,11 +67,24 @@ export class HttpsListener {
   readonly #busy = new Set<Socket>();
   #stopping = false;
 
-  private constructor(server: Http2SecureServer) {
+  private constructor(server: Http2SecureServer, limits: ConnectionLimits, turns: FairTurns) {
     this.#server = server;
+    this.#limits = limits;
+    const [beginHandshake] = server.listeners('connection');
+    server.removeAllListeners('connection');
     server.on('connection', (socket: Socket) => {
+      const id = connectionId(socket);
       this.#connections.add(socket);
-      socket.once('close', () => this.#connections.delete(socket));
+      socket.once('close', () => {
+        this.#connections.delete(socket);
+        limits.remove(id);
+      });
+      if (!limits.accept(id, socket)) return;
+      const begin = () => void (socket.destroyed || beginHandshake!.call(server, socket));
+      const turn = turns.enter(addressShare(socket.remoteAddress), HANDSHAKE_UNITS);
+      if (turn === undefined) begin();
+      else if (turn === 'full') socket.destroy();
+      else void turn.then(begin);
     });
     server.on('secureConnection', (socket: TLSSocket) => {
       this.#sockets.add(socket);
@@ -83,6 +98,7 @@ export class HttpsListener {
 
   /** Rejects with errors such as EADDRINUSE. */
   static async start(options: ListenerOptions): Promise<HttpsListener> {
+    const sizes = options.connectionSizes ?? connectionSizes(openFileLimit());
     const server = createSecureServer({
       ...secureContext(options),
       requestCert: true,
@@ -90,12 +106,24 @@ export class HttpsListener {
       rejectUnauthorized: false,
       allowHTTP1: true,
       maxSessionMemory: 256,
-      settings: { maxConcurrentStreams: 2000, initialWindowSize: 1024 * 1024, maxHeaderListSize: MAX_HEADER_BYTES },
+      handshakeTimeout: sizes.headMs,
+      settings: {
+        maxConcurrentStreams: 2000,
+        initialWindowSize: FIRST_WINDOW_BYTES,
+        maxHeaderListSize: MAX_HEADER_BYTES,
+      },
     });
     // Node's default of 5 seconds would make clients connect anew for almost every command. Options do not include it.
-    Object.assign(server, { keepAliveTimeout: KEEP_ALIVE_MS });
-    const listener = new HttpsListener(server);
-    listener.#accept(options);
+    const heads = { headersTimeout: sizes.headMs, connectionsCheckingInterval: sizes.headMs / 4 };
+    Object.assign(server, { keepAliveTimeout: KEEP_ALIVE_MS, ...heads });
+    const limits = new ConnectionLimits({
+      sizes,
+      elapsed: () => systemClock.elapsed(),
+      onClose: (why) => options.log.debug({ why }, 'Connection closed'),
+    });
+    const turns = options.turns ?? new FairTurns();
+    const listener = new HttpsListener(server, limits, turns);
+    listener.#accept({ ...options, turns });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(options.port, options.host, () => {
@@ -117,9 +145,10 @@ export class HttpsListener {
     return typeof address === 'object' && address !== null ? address.port : 0;
   }
 
-  #accept({ handler, authenticate, onUnauthenticated, log }: ListenerOptions): void {
+  #accept({ handler, authenticate, onUnauthenticated, log, turns }: ListenerOptions & { turns: FairTurns }): void {
     const server = this.#server;
-    const serving = { handler, authenticate, onUnauthenticated, log, streams: this.#streams };
+    const own = { streams: this.#streams, connections: this.#limits, bodies: new BodyMemory(), turns };
+    const serving = { handler, authenticate, onUnauthenticated, log, ...own };
     server.on('request', (request, response) => {
       this.#occupy(request.socket, response as unknown as ServerResponse);
       serve(http1Exchange(request as unknown as IncomingMessage, response as unknown as ServerResponse), serving);
@@ -160,6 +189,7 @@ export class HttpsListener {
     }
     await closed;
     clearTimeout(timer);
+    this.#limits.stop();
   }
 
   /** Marks a connection as busy. On a stop, a busy HTTP/1.1 connection ends after its current request. */
@@ -188,100 +218,3 @@ function rawErrorResponse(error: Error): string {
   const status = tooLong ? '431 Request Header Fields Too Large' : '400 Bad Request';
   return `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`;
 }
-
-function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Exchange {
-  // Without a listener, an aborted stream would be an uncaught error.
-  stream.on('error', () => {});
-  const { peer, sourceIp } = remoteEndOf(stream.session!);
-  const auditId = newUid();
-  return {
-    method: headers[':method'] ?? '',
-    url: headers[':path'] ?? '',
-    headers,
-    peer,
-    sourceIp,
-    auditId,
-    get isClosed() {
-      return stream.destroyed;
-    },
-    body: () => readRequestBody(stream, headers['content-length']),
-    bodyStream: () => stream,
-    onClose: (fn) => void stream.once('close', fn),
-    respond(status, responseHeaders, body) {
-      if (stream.destroyed || stream.headersSent) return;
-      stream.respond(withAuditId(auditId, { ':status': status, ...responseHeaders }));
-      writePieces(stream, body);
-    },
-    startStream(responseHeaders) {
-      stream.respond(withAuditId(auditId, { ':status': 200, ...responseHeaders }));
-      return stream;
-    },
-  };
-}
-
-/** Excluded from the HPACK index: it is unique and would evict useful entries. */
-const UNINDEXED = ['audit-id'];
-
-function withAuditId(auditId: string, headers: OutgoingHttpHeaders): OutgoingHttpHeaders {
-  headers['audit-id'] = auditId;
-  headers[sensitiveHeaders as unknown as string] = UNINDEXED;
-  return headers;
-}
-
-function http1Exchange(request: IncomingMessage, response: ServerResponse): Exchange {
-  const { peer, sourceIp } = remoteEndOf(request.socket as TLSSocket);
-  const auditId = newUid();
-  return {
-    method: request.method ?? '',
-    url: request.url ?? '',
-    headers: request.headers,
-    peer,
-    sourceIp,
-    auditId,
-    get isClosed() {
-      return response.destroyed;
-    },
-    body: () => readRequestBody(request, request.headers['content-length']),
-    bodyStream: () => request,
-    onClose: (fn) => void response.once('close', fn),
-    respond(status, headers, body) {
-      if (response.destroyed || response.headersSent) return;
-      response.writeHead(status, { 'audit-id': auditId, ...headers, 'content-length': byteLength(body) });
-      writePieces(response, body);
-    },
-    startStream(headers) {
-      response.writeHead(200, { 'audit-id': auditId, ...headers });
-      response.flushHeaders();
-      return response;
-    },
-  };
-}
-
-/** An HTTP/1.1 upgrade request. It may also get an ordinary response. The data after it is not a body. */
-function upgradeExchange(
-  request: IncomingMessage,
-  response: ServerResponse,
-  head: Buffer,
-  leaveHttp: () => void,
-): Exchange {
-  const { socket } = request;
-  socket.on('error', () => {});
-  return {
-    ...http1Exchange(request, response),
-    get isClosed() {
-      return socket.destroyed;
-    },
-    upgrade: request.headers.upgrade ?? '',
-    body: async () => NO_BYTES,
-    bodyStream: () => Readable.from([]),
-    onClose: (fn) => void socket.once('close', fn),
-    takeOver(upgraded) {
-      response.detachSocket(socket);
-      socket.setTimeout(0);
-      leaveHttp();
-      upgraded.takeOver(socket, head);
-    },
-  };
-}
-
-const NO_BYTES = Buffer.alloc(0);

@@ -34,6 +34,9 @@ import { migrateEntry } from '#engine/managed-fields/migrate-entry.ts';
 import { pruneUnset, type OwnedFields } from '#engine/managed-fields/prune.ts';
 import { updateEntries } from '#engine/managed-fields/track-update.ts';
 
+/** A computation that may be interrupted at each yield. */
+type ApplySteps<T> = Generator<undefined, T>;
+
 export interface Applier extends FieldWriter {
   readonly force: boolean;
 }
@@ -52,9 +55,24 @@ export function applyConfiguration(
   applier: Applier,
   scope: FieldScope,
 ): KubeObject {
+  const steps = applyInSteps(live, config, applier, scope);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** Like applyConfiguration, in steps: a large configuration is applied in several turns of the event loop. */
+export function* applyInSteps(
+  live: KubeObject | undefined,
+  config: KubeObject,
+  applier: Applier,
+  scope: FieldScope,
+): ApplySteps<KubeObject> {
   assertConfig(config, scope);
+  yield undefined;
   try {
-    return applyToLive(live, config, applier, scope);
+    return yield* applyToLive(live, config, applier, scope);
   } catch (error) {
     if (!(error instanceof FieldTypeError)) throw error;
     // The live object is invalid: two of its list items have the same key.
@@ -62,19 +80,23 @@ export function applyConfiguration(
   }
 }
 
-function applyToLive(
+function* applyToLive(
   live: KubeObject | undefined,
   config: KubeObject,
   applier: Applier,
   scope: FieldScope,
-): KubeObject {
+): ApplySteps<KubeObject> {
   const entries = startingEntries(live, applier, scope);
+  yield undefined;
   const before = withoutManagedFields(live ?? { apiVersion: config.apiVersion, kind: config.kind, metadata: {} });
-  const { object, owned } = mergeAndPrune(before, config, entries, applier, scope);
-  const conflicts = takeOver(owned, before, object, applier, scope);
+  const { object, owned } = yield* mergeAndPrune(before, config, entries, applier, scope);
+  yield undefined;
+  const conflicts = yield* takeOver(owned, before, object, applier, scope);
+  yield undefined;
   if (conflicts.length > 0 && !applier.force) throwOnConflicts(conflicts, before, applier, scope);
   const annotated = applier.manager === KUBECTL ? updateLastApplied(object, config) : object;
-  return withOwners(annotated, owned, entries, live, applier);
+  yield undefined;
+  return yield* withOwners(annotated, owned, entries, live, applier);
 }
 
 function assertConfig(config: KubeObject, { schema }: FieldScope): void {
@@ -118,13 +140,13 @@ interface MergeResult {
   readonly owned: Map<string, OwnedFields>;
 }
 
-function mergeAndPrune(
+function* mergeAndPrune(
   before: KubeObject,
   config: KubeObject,
   entries: readonly ManagedEntry[],
   applier: Applier,
   scope: FieldScope,
-): MergeResult {
+): ApplySteps<MergeResult> {
   const owned = new Map<string, OwnedFields>();
   let last: OwnedFields | undefined;
   for (const stored of entries) {
@@ -133,13 +155,17 @@ function mergeAndPrune(
     if (isEntryOf(entry, 'Apply', applier)) last = item;
     else owned.set(managerIdentity(item.head), item);
   }
+  yield undefined;
   const fields = fieldsOf(ownablePart(config, scope), scope.schema);
   const { manager, apiVersion, subresource } = applier;
   const head = { manager, operation: 'Apply', apiVersion, subresource, time: last?.head.time } as const;
   const identity = managerIdentity(head);
   owned.set(identity, { head, fields });
+  yield undefined;
   const object = mergeConfig(before, config, scope.schema) as KubeObject;
-  const left = last === undefined ? object : pruneUnset(object, last, [...owned.values()], fields, scope);
+  yield undefined;
+  const left = last === undefined ? object : yield* pruneUnset(object, last, [...owned.values()], fields, scope);
+  yield undefined;
   owned.set(identity, { head, fields: stripMetadata(fields) });
   // A map or list that lost its last item is removed; an empty one that the configuration contains stays.
   const whole = left === object ? object : mergeConfig(left, config, scope.schema);
@@ -147,13 +173,13 @@ function mergeAndPrune(
 }
 
 /** Removes changed fields from other managers. Returns the conflicting fields. */
-function takeOver(
+function* takeOver(
   owned: Map<string, OwnedFields>,
   before: KubeObject,
   object: KubeObject,
   applier: Applier,
   scope: FieldScope,
-): FieldConflict[] {
+): ApplySteps<FieldConflict[]> {
   const conflicts: FieldConflict[] = [];
   const changes = new Map<string, { written: FieldSet; removed: FieldSet } | undefined>();
   const changeIn = (apiVersion: string) => {
@@ -173,6 +199,7 @@ function takeOver(
       owned.delete(identity);
       continue;
     }
+    yield undefined;
     const taken = intersection(fields, change.written);
     if (!isEmpty(taken)) conflicts.push({ identity, head, fields: taken });
     const left = difference(difference(fields, taken), change.removed);
@@ -198,19 +225,20 @@ function throwOnConflicts(
 }
 
 /** The applier's time is the last change of the object or of its fields. */
-function withOwners(
+function* withOwners(
   object: KubeObject,
   owned: ReadonlyMap<string, OwnedFields>,
   entries: readonly ManagedEntry[],
   live: KubeObject | undefined,
   applier: Applier,
-): KubeObject {
+): ApplySteps<KubeObject> {
   const own = managerIdentity({ ...applier, operation: 'Apply' });
   const stored = new Map(entries.map((entry) => [managerIdentity(headOf(entry)), entry]));
   const changed = live === undefined || !deepEqual(object, withoutManagedFields(live));
   const next: ManagedEntry[] = [];
   for (const [identity, { head, fields }] of owned) {
     if (isEmpty(fields)) continue;
+    yield undefined;
     const known = stored.get(identity);
     const same =
       known !== undefined &&

@@ -14,27 +14,32 @@ export interface OwnedFields {
   readonly fields: FieldSet;
 }
 
-/** `owners` includes the applier with the fields it sets now (`applied`). Versions differ only in their schemas. */
-export function pruneUnset(
+/** May be interrupted at each yield. `owners` includes the applier with the fields it sets now (`applied`). Versions differ only in their schemas. */
+export function* pruneUnset(
   object: unknown,
   last: OwnedFields,
   owners: readonly OwnedFields[],
   applied: FieldSet,
   scope: FieldScope,
-): unknown {
+): Generator<undefined, unknown> {
   if (isEmpty(difference(last.fields, applied))) return object;
   const schema = scope.schemaIn(last.head.apiVersion);
   if (schema === undefined) return object;
   const lastFields = addNamedFields(last.fields, schema);
+  yield undefined;
   const whole = namedFieldsOf(object, schema);
+  yield undefined;
   let left = emptyFields(object, lastFields, schema);
   for (const [version, fields] of fieldsByVersion(owners, last.head.apiVersion)) {
     const own = scope.schemaIn(version);
     if (own === undefined) continue;
     const ofObject = own === schema ? whole : namedFieldsOf(object, own);
+    yield undefined;
     const kept = union(namedFieldsOf(left, own), addNamedFields(fields, own));
+    yield undefined;
     left = emptyFields(object, difference(ofObject, kept), own);
   }
+  yield undefined;
   const removed = difference(whole, namedFieldsOf(left, schema));
   return removeFields(object, intersection(removed, lastFields), schema);
 }

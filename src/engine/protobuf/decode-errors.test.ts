@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { decodeProtobuf } from '#engine/protobuf/decode-protobuf.ts';
-import { MAX_MESSAGES, MAX_MESSAGE_NESTING } from '#engine/protobuf/wire-reader.ts';
+import { MAX_FIELDS, MAX_MESSAGES, MAX_MESSAGE_NESTING } from '#engine/protobuf/wire-reader.ts';
 import { body, bytes, double, entry, int, message, tag, text, varint } from '#engine/protobuf/testing/wire-writer.ts';
 
 const account = (...fields: Buffer[]) => body('v1', 'ServiceAccount', ...fields);
@@ -111,6 +111,10 @@ const faults: Record<string, { readonly bytes: () => Buffer; readonly want: RegE
   'a number that JSON cannot represent': {
     bytes: () => definition(double(11, NaN)),
     want: /^json: unsupported value: NaN$/,
+  },
+  'too many fields': {
+    bytes: () => account(message(1, ...Array<Buffer>(MAX_FIELDS + 1).fill(text(14, 'a')))),
+    want: /^proto: too many fields/,
   },
   'too many messages': {
     bytes: () => account(message(1, ...Array<Buffer>(MAX_MESSAGES + 1).fill(message(13)))),

@@ -44,7 +44,10 @@ function readField(
   const list = (before ?? []) as MessageValues;
   if (wireType === LENGTH_DELIMITED && isPackable(field.scalar)) {
     const packed = reader.span();
-    while (!packed.done) list.push(readScalar(packed, field.scalar));
+    while (!packed.done) {
+      packed.countField();
+      list.push(readScalar(packed, field.scalar));
+    }
   } else {
     list.push(readValue(reader, field, wireType, undefined));
   }

@@ -15,9 +15,11 @@ const FIXED32 = 5;
 export const MAX_MESSAGE_NESTING = 64;
 /**
  * Two bytes can encode a message that becomes a large object of zero values, so the input length alone does not bound
- * memory. No object within etcd's size limit comes near this count.
+ * memory and time.
  */
-export const MAX_MESSAGES = 100_000;
+export const MAX_MESSAGES = 50_000;
+/** Limit of all fields and list items, including zero values, which JSON omits. */
+export const MAX_FIELDS = 100_000;
 
 const REPLACEMENT = '\ufffd';
 const TWO_TO_32 = 2 ** 32;
@@ -25,6 +27,7 @@ const TWO_TO_32 = 2 ** 32;
 /** Shared by all readers of one body. */
 interface Budget {
   messages: number;
+  fields: number;
 }
 
 export class WireReader {
@@ -46,7 +49,7 @@ export class WireReader {
   }
 
   static over(bytes: Buffer): WireReader {
-    return new WireReader(bytes, 0, bytes.length, 1, { messages: 0 });
+    return new WireReader(bytes, 0, bytes.length, 1, { messages: 0, fields: 0 });
   }
 
   get done(): boolean {
@@ -55,10 +58,17 @@ export class WireReader {
 
   /** Returns field number and wire type as `number * 8 + type`. */
   tag(): number {
+    this.countField();
     this.#varint();
     const tag = this.#low >>> 0;
     if (this.#high !== 0 || tag < 8) throw new ProtobufError(`proto: illegal tag ${tag >>> 3} (wire type ${tag & 7})`);
     return tag;
+  }
+
+  /** Counts a field or a list item that has no tag of its own. */
+  countField(): void {
+    if (++this.#budget.fields > MAX_FIELDS)
+      throw new ProtobufError(`proto: too many fields: the limit is ${MAX_FIELDS}`);
   }
 
   bool(): boolean {

@@ -2,7 +2,7 @@
  * Validates metadata, which is the same for every kind, with kube-apiserver's messages. Types were checked before:
  * callers decode an object with decodeTypeError first. The handlers generate names and set the server's fields.
  */
-import { type FieldError, forbiddenField, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
+import { type FieldError, forbiddenField, invalidValue, requiredValue, tooLong, tooMany } from '#kube/field-error.ts';
 import type { KubeObject, ManagedFieldsEntry, ObjectMeta, OwnerReference } from '#kube/meta.ts';
 import {
   annotationKeyErrors,
@@ -99,8 +99,16 @@ function checkNamespace(namespace: string, namespaced: boolean, errors: FieldErr
   }
 }
 
+/** Indexes by label hold an entry for each; no object has as many in practice. */
+const MAX_LABELS = 4096;
+
 function checkLabels(labels: Record<string, string>, errors: FieldError[]): void {
-  for (const [key, value] of Object.entries(labels)) {
+  const entries = Object.entries(labels);
+  if (entries.length > MAX_LABELS) {
+    errors.push(tooMany('metadata.labels', entries.length, MAX_LABELS));
+    return;
+  }
+  for (const [key, value] of entries) {
     for (const message of labelKeyErrors(key)) errors.push(invalidValue('metadata.labels', key, message));
     for (const message of labelValueErrors(value ?? '')) errors.push(invalidValue('metadata.labels', value, message));
   }
@@ -117,6 +125,7 @@ function checkAnnotations(annotations: Record<string, string>, errors: FieldErro
 
 function checkOwners(owners: readonly OwnerReference[], errors: FieldError[]): void {
   let controller: string | undefined;
+  let hasTwoControllers = false;
   for (const [index, owner] of owners.entries()) {
     const path = `metadata.ownerReferences[${index}]`;
     for (const field of ['apiVersion', 'kind', 'name', 'uid'] as const) {
@@ -132,7 +141,9 @@ function checkOwners(owners: readonly OwnerReference[], errors: FieldError[]): v
     if (owner.controller !== true) continue;
     const name = `${owner.kind}/${owner.name}`;
     if (controller === undefined) controller = name;
-    else {
+    else if (!hasTwoControllers) {
+      // Reported once: the error contains the whole list.
+      hasTwoControllers = true;
       const detail = `Only one reference can have Controller set to true. Found "true" in references for ${controller} and ${name}`;
       errors.push(invalidValue('metadata.ownerReferences', owners, detail));
     }

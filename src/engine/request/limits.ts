@@ -3,6 +3,10 @@
 /** kube-apiserver's limit for a request body. */
 export const MAX_BODY_BYTES = 3 * 1024 * 1024;
 export const MAX_OBJECT_DEPTH = 256;
+/** Limit of the fields and list items of an object. It bounds the time of every step that reads or compares objects. */
+export const MAX_OBJECT_VALUES = 50_000;
+/** Limit of line breaks and separators of a YAML body. Parsing YAML takes several times as long as parsing JSON. */
+export const MAX_YAML_SEPARATORS = 60_000;
 /** etcd's limit for a stored object, on which clients rely. */
 export const MAX_OBJECT_BYTES = 1.5 * 1024 * 1024;
 /** Attempts of a read-modify-write in case of concurrent writes. */

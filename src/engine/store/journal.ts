@@ -5,16 +5,20 @@
  *   open ─► records (to the end) ─► append | compact, any number of times ─► close
  *
  * `open` and `records` reject with StoreDamagedError if the log is damaged, and with StoreUnavailableError if it cannot
- * be accessed. `append` and `compact` reject with StoreUnavailableError; the journal stays usable, and the next call
+ * be accessed. `append` rejects with StoreFullError if the disk is full,
+ * `append` and `compact` otherwise with StoreUnavailableError; the journal stays usable, and the next call
  * continues after the last append that resolved.
  */
 import type { StoreEvent } from '#engine/store/store.ts';
 
-export type LogRecord = Pick<StoreEvent, 'type' | 'entry'>;
+export type LogRecord = Pick<StoreEvent, 'type' | 'entry'> & { readonly isUrgent?: boolean };
 
 export interface Journal {
   /** Name for messages: the file, or a substitute for it. */
   readonly name: string;
+
+  /** True if the disk is almost full, so that only deletions and urgent writes should be appended. */
+  readonly isSpaceScarce: boolean;
 
   open(): Promise<{ readonly compactedRevision: number }>;
 

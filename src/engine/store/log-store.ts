@@ -12,6 +12,7 @@ import { RevisionWaiters } from '#engine/store/revision-waiters.ts';
 import {
   RevisionConflictError,
   RevisionGoneError,
+  StoreFullError,
   StoreOverloadedError,
   StoreUnavailableError,
 } from '#engine/store/store.ts';
@@ -115,6 +116,17 @@ export class LogStore implements Store {
     return { ...page, revision: atRevision };
   }
 
+  listLatest(collection: string, prefix: string): readonly Entry[] {
+    const { entries } = (this.#collections.get(collection) ?? EMPTY).list({ prefix });
+    const inFlight = this.#queue.inFlight(collection);
+    if (inFlight.size === 0) return entries;
+    const latest = entries.filter(({ id }) => !inFlight.has(id));
+    for (const { type, entry } of inFlight.values()) {
+      if (type === 'put' && entry.id.startsWith(prefix)) latest.push(entry);
+    }
+    return latest;
+  }
+
   count(collection: string): number {
     return this.#collections.get(collection)?.size ?? 0;
   }
@@ -156,6 +168,12 @@ export class LogStore implements Store {
     if (this.#closed) return Promise.reject(new StoreUnavailableError('Cannot write: the store is closed'));
     if (this.#queue.full)
       return Promise.reject(new StoreOverloadedError('Cannot write: too many writes are in flight'));
+    if (this.#journal.isSpaceScarce && type === 'put' && write.isUrgent !== true)
+      return Promise.reject(
+        new StoreFullError(
+          `Cannot write to ${this.#journal.name}: its disk is almost full; delete objects or free space`,
+        ),
+      );
     const current = this.latest(write.collection, write.id);
     const expected = (current?.revision ?? 0) === write.expected;
     if (!expected || (type === 'delete' && !current)) return Promise.reject(new RevisionConflictError(current));

@@ -32,6 +32,8 @@ export interface Write {
   readonly id: string;
   /** The revision that must be the latest; 0 = the entry must not exist. */
   readonly expected: number;
+  /** True if the write is part of a deletion, or too important to fail: it is accepted while space is scarce. */
+  readonly isUrgent?: boolean;
   /** Encodes the bytes once the revision is known. Called once, synchronously; an exception fails only this write. */
   encode(revision: number): Buffer;
 }
@@ -77,10 +79,12 @@ export interface Store {
   latest(collection: string, id: string): Entry | undefined;
   /** Lists entries in id order. Throws RevisionGoneError for a revision that was compacted. */
   list(collection: string, range?: ListRange): StoreListing;
+  /** Lists the latest versions, durable or in flight, of the ids that start with `prefix`, in no order. */
+  listLatest(collection: string, prefix: string): readonly Entry[];
   count(collection: string): number;
   /**
-   * Resolves when the write is durable. Rejects with RevisionConflictError, StoreUnavailableError or
-   * StoreOverloadedError.
+   * Resolves when the write is durable. Rejects with RevisionConflictError, StoreUnavailableError, StoreOverloadedError
+   * or StoreFullError.
    */
   put(write: Write): Promise<Entry>;
   /** Like put; `encode` returns the object's last state. */
@@ -122,6 +126,11 @@ export class RevisionGoneError extends Error {
 /** The write is not durable, or its outcome is unknown: the disk is full or failing. Reads still work. */
 export class StoreUnavailableError extends Error {
   override name = 'StoreUnavailableError';
+}
+
+/** The disk is full or almost full: only deletions and urgent writes are accepted. Nothing was written. */
+export class StoreFullError extends StoreUnavailableError {
+  override name = 'StoreFullError';
 }
 
 /** Too many writes are in flight; nothing was written. */

@@ -20,6 +20,8 @@ interface Pending extends LogRecord {
   reject(error: Error): void;
 }
 
+const NOTHING_IN_FLIGHT: ReadonlyMap<string, LogRecord> = new Map();
+
 export class WriteQueue {
   readonly #journal: Pick<Journal, 'append'>;
   readonly #limits: QueueLimits;
@@ -61,6 +63,11 @@ export class WriteQueue {
     return this.#latest.get(collection)?.get(id);
   }
 
+  /** Returns the newest write in flight of each id of a collection. */
+  inFlight(collection: string): ReadonlyMap<string, LogRecord> {
+    return this.#latest.get(collection) ?? NOTHING_IN_FLIGHT;
+  }
+
   /** The caller must have checked `full` and the expected revision. */
   submit(type: LogRecord['type'], write: Write): Promise<Entry> {
     const { collection, id } = write;
@@ -74,7 +81,8 @@ export class WriteQueue {
     invariant(this.#lastRevision === revision - 1, 'encode must not write');
     this.#lastRevision = revision;
     const entry: Entry = { collection, id, revision, bytes };
-    const written = new Promise<Entry>((resolve, reject) => this.#enqueue({ type, entry, resolve, reject }));
+    const isUrgent = type === 'delete' || write.isUrgent === true;
+    const written = new Promise<Entry>((resolve, reject) => this.#enqueue({ type, entry, isUrgent, resolve, reject }));
     const outcome = written.then(
       () => true,
       () => false,

@@ -1,4 +1,5 @@
 /** Kinds that are only posted to a subresource (Binding, Eviction, TokenRequest): their shape and admission. */
+import { readPacedBody } from '#engine/handlers/pace.ts';
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import type { GroupVersionKind } from '#engine/registry/resource.ts';
 import { parseBody } from '#engine/body/decode-body.ts';
@@ -41,7 +42,7 @@ export async function readPosted(call: Call, { kind, served, alsoFrom }: PostedK
   const { dryRun, sent, fieldValidation } = writeOptions(call.request.query, 'CreateOptions');
   const own: Call = { ...call, served };
   const value = parseBody(
-    await call.request.body(),
+    await readPacedBody(call),
     call.request.contentType,
     served.resource,
     duplicateKeyRecorder(call),

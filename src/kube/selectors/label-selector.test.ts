@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import test from 'node:test';
+import test, { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { ApiError, isApiError } from '#kube/api-error.ts';
 import {
@@ -193,4 +193,49 @@ test('refuses garbage with a 400 only', () => {
       }
     }),
   );
+});
+
+describe('a long selector matches like its requirements one by one', () => {
+  const keys = Array.from({ length: 30 }, (_, i) => `k${i}`);
+  const filler = keys.map((key) => `${key}!=x`).join(',');
+  const selectors = [
+    'a',
+    '!a',
+    'a=1',
+    'a!=1',
+    'a in (1,2),a in (2,3)',
+    'a notin (1,2)',
+    'a>1',
+    'a<1,a>0',
+    'a=1,!a',
+    'k3=y',
+  ];
+  const labels: (Record<string, string> | undefined)[] = [
+    undefined,
+    {},
+    { a: '1' },
+    { a: '2', k3: 'y' },
+    { a: 'x', k3: 'x' },
+    { k3: 'y' },
+    { b: '1' },
+  ];
+  for (const selector of selectors) {
+    it(selector, () => {
+      const short = parseLabelSelector(selector);
+      const long = parseLabelSelector(`${selector},${filler}`);
+      for (const one of labels) {
+        const want = matchesLabels(short, one) && keys.every((key) => one?.[key] !== 'x');
+        assert.equal(matchesLabels(long, one), want, JSON.stringify(one));
+      }
+    });
+  }
+
+  it('in time that depends on the labels', () => {
+    const long = parseLabelSelector(Array.from({ length: 10_000 }, (_, i) => `k${i}!=x`).join(','));
+    let read = 0;
+    const held: Record<string, string> = { a: 'b' };
+    const labels = new Proxy(held, { get: (target, key) => ((read += 1), target[key as string]) });
+    assert.equal(matchesLabels(long, labels), true);
+    assert.ok(read <= 1, `${read} reads`);
+  });
 });

@@ -20,12 +20,78 @@ export function matchesLabels(
   requirements: readonly LabelRequirement[],
   labels: Record<string, string> | undefined,
 ): boolean {
+  if (requirements.length > MAX_UNINDEXED) return matchesIndex(indexOf(requirements), labels);
   for (const requirement of requirements) if (!isMet(requirement, labels)) return false;
   return true;
 }
 
-function isMet({ key, operator, values }: LabelRequirement, labels: Record<string, string> | undefined): boolean {
-  const value = labels !== undefined && Object.hasOwn(labels, key) ? labels[key] : undefined;
+/** Longer selectors are indexed, so that a match takes time in proportion to the labels, not to the selector. */
+const MAX_UNINDEXED = 16;
+
+/** All requirements for one key. */
+interface KeyRule {
+  /** True if an object without the key meets them. */
+  readonly allowsAbsence: boolean;
+  isMetBy(value: string): boolean;
+}
+
+interface RequirementIndex {
+  readonly byKey: ReadonlyMap<string, KeyRule>;
+  /** The number of keys that an object must have. */
+  readonly required: number;
+}
+
+const indexes = new WeakMap<readonly LabelRequirement[], RequirementIndex>();
+
+function indexOf(requirements: readonly LabelRequirement[]): RequirementIndex {
+  let index = indexes.get(requirements);
+  if (index === undefined) {
+    const byKey = new Map<string, KeyRule>();
+    for (const [key, ofKey] of Map.groupBy(requirements, (requirement) => requirement.key)) {
+      byKey.set(key, keyRule(ofKey));
+    }
+    const required = [...byKey.values()].filter(({ allowsAbsence }) => !allowsAbsence).length;
+    indexes.set(requirements, (index = { byKey, required }));
+  }
+  return index;
+}
+
+function keyRule(requirements: readonly LabelRequirement[]): KeyRule {
+  const denied = new Set<string>();
+  let allowed: Set<string> | undefined;
+  const others: LabelRequirement[] = [];
+  for (const requirement of requirements) {
+    const { operator, values } = requirement;
+    if (operator === '!=' || operator === 'notin') for (const value of values) denied.add(value);
+    else if (operator !== '=' && operator !== 'in') others.push(requirement);
+    else allowed = allowed === undefined ? new Set(values) : allowed.intersection(new Set(values));
+  }
+  // Equal requirements count once; the bounds of numbers are few in practice.
+  const distinct = [...new Map(others.map((one) => [`${one.operator}${one.values.join()}`, one])).values()];
+  return {
+    allowsAbsence: requirements.every((requirement) => isMet(requirement, undefined)),
+    isMetBy: (value) =>
+      !denied.has(value) && allowed?.has(value) !== false && distinct.every((one) => isMetByValue(one, value)),
+  };
+}
+
+function matchesIndex({ byKey, required }: RequirementIndex, labels: Readonly<Record<string, string>> = {}): boolean {
+  let missing = required;
+  for (const key of Object.keys(labels)) {
+    const rule = byKey.get(key);
+    if (rule === undefined) continue;
+    if (!rule.isMetBy(labels[key]!)) return false;
+    if (!rule.allowsAbsence) missing--;
+  }
+  return missing === 0;
+}
+
+function isMet(requirement: LabelRequirement, labels: Readonly<Record<string, string>> | undefined): boolean {
+  const { key } = requirement;
+  return isMetByValue(requirement, labels !== undefined && Object.hasOwn(labels, key) ? labels[key] : undefined);
+}
+
+function isMetByValue({ operator, values }: LabelRequirement, value: string | undefined): boolean {
   switch (operator) {
     case '=':
     case 'in':

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { convertedBytes, Qcow2Image } from '#lib/disk-image/qcow2-image.ts';
 import { asSource } from '#lib/disk-image/testing/partitioned-disks.ts';
+import { aTinyQcow2 } from '#lib/disk-image/testing/tiny-qcow2.ts';
 
 const MIB = 1024 * 1024;
 const CONTENT = Buffer.concat([randomBytes(MIB), Buffer.alloc(3 * MIB), Buffer.alloc(MIB, 'text'), randomBytes(1000)]);
@@ -129,4 +130,24 @@ test('random bytes in the tables are refused or read, without another error', as
       assert.equal((error as Error).name, 'DamagedImageError', String(error));
     }
   }
+});
+
+const TINY = { clusterBits: 9, isCompressed: false, features: 0n };
+
+test('refuses an L1 table whose entries share a table, without reading that again and again', async () => {
+  const image = await Qcow2Image.open(asSource(aTinyQcow2({ ...TINY, l1Entries: 10_000, shared: 10_000 })));
+  await assert.rejects(
+    async () => await image?.check(),
+    /^DamagedImageError: its L1 table has more entries than the file has clusters; download or copy it again$/,
+  );
+});
+
+test('lets others work while it checks a large table', async () => {
+  const image = await Qcow2Image.open(asSource(aTinyQcow2({ ...TINY, l1Entries: 1_000_000, shared: 1 })));
+  let turns = 0;
+  const count = () => void (turns++, (timer = setImmediate(count)));
+  let timer = setImmediate(count);
+  assert.deepEqual(await image?.check(), { plainBytes: 512, compressedBytes: 0 });
+  clearImmediate(timer);
+  assert.ok(turns >= 30, `there were ${turns} turns`);
 });

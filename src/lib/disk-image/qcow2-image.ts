@@ -5,6 +5,7 @@
  *   header ─► L1 table ─► L2 tables ─► clusters of data, some of them compressed
  *        └──► refcount table ─► refcount blocks
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { inflateRaw } from 'node:zlib';
 import { readExactly, type ByteSource } from '#lib/disk-image/byte-source.ts';
@@ -18,6 +19,8 @@ const MAX_CLUSTER_BITS = 21;
 const MAX_L1_BYTES = 32 * 1024 * 1024;
 const MAX_REFCOUNT_TABLE_BYTES = 8 * 1024 * 1024;
 const SECTOR = 512;
+/** The entries of tables that are checked in one turn of the event loop. */
+const ENTRIES_PER_TURN = 32 * 1024;
 
 /** Bits of the incompatible features. */
 const CORRUPT = 1n << 1n;
@@ -104,9 +107,17 @@ export class Qcow2Image implements ByteSource {
     await this.#checkRefcounts();
     const { clusterBytes, l2Entries, l2EntryBytes } = this.#header;
     const data = { plainBytes: 0, compressedBytes: 0 };
+    let tables = 0;
     for (let part = 0; part * l2Entries * clusterBytes < this.size; part++) {
+      if (part % ENTRIES_PER_TURN === 0) await nextTurn();
+      if (offsetAt(this.#l1, part) === 0) continue;
+      // Each table is used once. Otherwise a small file could make us read one table millions of times.
+      if (++tables * clusterBytes > this.#file.size) {
+        throw new DamagedImageError('its L1 table has more entries than the file has clusters');
+      }
       const table = await this.#l2Table(part);
       for (let i = 0; table !== undefined && i < l2Entries; i++) {
+        if (i % ENTRIES_PER_TURN === 0) await nextTurn();
         const at = (part * l2Entries + i) * clusterBytes;
         if (at >= this.size) break;
         const entry = table.readBigUInt64BE(i * l2EntryBytes);
@@ -123,7 +134,8 @@ export class Qcow2Image implements ByteSource {
     const { refcountOffset, refcountClusters, clusterBytes } = this.#header;
     const table = await readExactly(this.#file, refcountClusters * clusterBytes, refcountOffset);
     for (let i = 0; table !== undefined && i * 8 < table.length; i++) {
-      const offset = Number(table.readBigUInt64BE(i * 8) & OFFSET_MASK);
+      if (i % ENTRIES_PER_TURN === 0) await nextTurn();
+      const offset = offsetAt(table, i);
       if (offset !== 0) requireInFile(this.#file, 'a refcount block', offset, clusterBytes);
     }
   }
@@ -151,7 +163,7 @@ export class Qcow2Image implements ByteSource {
 
   /** Returns undefined if the part has no table, or if it is not known. Throws DamagedImageError. */
   async #l2Table(part: number): Promise<Buffer | undefined> {
-    const offset = Number(this.#l1.readBigUInt64BE(part * 8) & OFFSET_MASK);
+    const offset = offsetAt(this.#l1, part);
     if (offset === 0) return undefined;
     const { clusterBytes } = this.#header;
     if (offset % clusterBytes !== 0) throw new DamagedImageError(`its L1 table has an invalid entry ${part}`);
@@ -163,7 +175,7 @@ export class Qcow2Image implements ByteSource {
     const { clusterBytes, l2Entries, l2EntryBytes, hasExtendedL2, compression } = this.#header;
     const part = Math.floor(index / l2Entries);
     const zeros = Buffer.alloc(clusterBytes);
-    if (Number(this.#l1.readBigUInt64BE(part * 8) & OFFSET_MASK) === 0) return zeros;
+    if (offsetAt(this.#l1, part) === 0) return zeros;
     const entry = (await this.#l2Table(part))?.readBigUInt64BE((index % l2Entries) * l2EntryBytes);
     if (entry === undefined || hasExtendedL2) return undefined;
     if ((entry & COMPRESSED) === 0n) {
@@ -180,6 +192,12 @@ export class Qcow2Image implements ByteSource {
     });
     return Buffer.concat([cluster, zeros], clusterBytes);
   }
+}
+
+/** Returns the offset in an entry of a table. Without BigInt, because tables have millions of entries. */
+function offsetAt(table: Buffer, index: number): number {
+  const [high, low] = [table.readUInt32BE(index * 8), table.readUInt32BE(index * 8 + 4)];
+  return (high & 0x00ff_ffff) * 2 ** 32 + (low - (low % SECTOR));
 }
 
 interface Qcow2Header {

@@ -59,8 +59,8 @@ interface NodeAgentOptions {
   readonly endpoint:
     | { readonly address: string; readonly port: number; readonly hostname?: string | undefined }
     | undefined;
-  /** User that runs the guests, if it is not the agent's own. */
-  readonly guestUser: { readonly uid: number; readonly gid: number } | undefined;
+  /** True if each guest runs in a sandbox, as a user of its own. */
+  readonly sandboxed: boolean;
   /** Taints of a new Node. The administrator may change them later. */
   readonly taints?: NodeDescription['taints'];
   /** Directory for VMs of the host API; without it the host API is read-only. */
@@ -106,13 +106,13 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
 }
 
 async function start(options: NodeAgentOptions, stopping: AbortController): Promise<RunningAgent> {
-  const { name, client, hypervisor, volumes, endpoint, guestUser, clock } = options;
+  const { name, client, hypervisor, volumes, endpoint, sandboxed, clock } = options;
   const { signal } = stopping;
   const log = options.log.child({ node: name });
   await hypervisor.adopt();
   const capabilities = await hypervisor.capabilities();
   const hostIp = endpoint?.address ?? LOCALHOST;
-  const node: NodeFacts = { name, hostIp, capabilities, guestUid: guestUser?.uid };
+  const node: NodeFacts = { name, hostIp, capabilities, sandboxed };
 
   const caches = startCaches(options, log, signal);
   const { pods, vmis, nodes, persistentVolumes, contents } = caches;
@@ -126,6 +126,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     address: hostIp,
     port: endpoint?.port,
     hostname: endpoint?.hostname,
+    storage: await volumes.storageSize?.(),
     taints: options.taints ?? [],
   };
   const registration = register({ client, nodes, description, clock, log, signal });
@@ -135,7 +136,6 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   const agents = new AgentReader({ hypervisor, clock, log });
   const host = await openHostApi({
     dir: options.hostDir,
-    guestUser,
     hypervisor,
     readings,
     agents,

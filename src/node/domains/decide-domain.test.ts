@@ -38,6 +38,7 @@ function aPod({ phase = 'Pending', deleted }: PodFacts = {}): Stored<Pod> {
 const node: DomainWorld['node'] = {
   name: 'n1',
   hostIp: '127.0.0.1',
+  sandboxed: false,
   capabilities: { machines: [], accelerator: 'tcg', version: 'QEMU 7.2' },
 };
 

@@ -1,6 +1,7 @@
 /** Finds the pod and the instance of one guest: in the caches, or through the API if they cannot be cached. */
+import { readInstance } from '#node/guests/read-instance.ts';
 import { DOMAIN_ANNOTATION } from '#api/names.ts';
-import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import type { Pod } from '#kube/core-kinds.ts';
@@ -8,7 +9,6 @@ import type { Stored } from '#kube/meta.ts';
 import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
 import { INSTANCES_BY_UID, isActivePod, PODS_BY_INSTANCE } from '#node/guests/guest-objects.ts';
-import { getIfExists } from '#client/get-if-exists.ts';
 
 interface ObserveParts {
   readonly client: Reader;
@@ -75,7 +75,7 @@ async function findInstance(
   if (cached !== undefined) return ownVmis.newest(cached);
   for (const { metadata } of candidates) {
     const name = { namespace: metadata.namespace, name: metadata.annotations?.[DOMAIN_ANNOTATION] ?? '' };
-    const found = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, name, { signal });
+    const found = await readInstance(client, name, { signal });
     if (found?.metadata.uid === id) return found;
   }
   return undefined;

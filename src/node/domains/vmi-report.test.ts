@@ -7,6 +7,7 @@ import { isReported, reportedStatus, type GuestFacts } from '#node/domains/vmi-r
 import type { HotplugState } from '#node/domains/hotplug/hotplug-devices.ts';
 import type { DomainInfo, DomainState, FailedDisk } from '#node/hypervisor/hypervisor.ts';
 import type { Capabilities } from '#node/hardware/capabilities.ts';
+import { guestUserOf } from '#node/hardware/guest-user.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 
 const NOW = 1_900_000_000_000;
@@ -15,7 +16,7 @@ const aNode = (accelerator: Capabilities['accelerator'] = 'kvm'): NodeFacts => (
   name: 'n1',
   hostIp: '127.0.0.1',
   capabilities: { machines: [], accelerator, version: 'QEMU 7.2' },
-  guestUid: 64_055,
+  sandboxed: true,
 });
 const aDomain = (current: DomainState = { state: 'running' }): DomainInfo => ({
   id: 'u',
@@ -61,7 +62,7 @@ test('the properties of the guest are reported', () => {
   assert.deepEqual(memory, { guestAtBoot: '1Gi', guestCurrent: '1Gi', guestRequested: '1Gi' });
   assert.deepEqual(currentCPUTopology, { sockets: 1, cores: 2, threads: 1 });
   assert.deepEqual(guestStarted, { at: timestamp(NOW) });
-  assert.equal(runtimeUser, 64_055);
+  assert.equal(runtimeUser, guestUserOf('u').uid);
 });
 
 test('the interfaces are those of the guest now', () => {

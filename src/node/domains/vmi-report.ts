@@ -2,6 +2,7 @@
  * Computes the agent's part of an instance's status: AGENT_FIELDS and AgentCondition. All other fields and conditions are
  * kept as they are. Pure.
  */
+import { guestUserOf } from '#node/hardware/guest-user.ts';
 import type { MigrationProgress } from '#api/migration/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { AGENT_FIELDS, AgentCondition, VmiStatus } from '#api/virtual-machine-instance/status.ts';
@@ -67,7 +68,7 @@ function agentFields(vmi: VirtualMachineInstance, facts: GuestFacts) {
     ...deviceFields(vmi.status, facts),
     hotplug: hotplugField(vmi.status, facts),
     guestStarted: { at: timestamp(domain.startedAtMs), ...(simulated ? { simulated } : {}) },
-    runtimeUser: node.guestUid,
+    runtimeUser: node.sandboxed ? guestUserOf(domain.id).uid : undefined,
     migrationProgress: facts.progress ?? vmi.status?.migrationProgress,
     ...guestAgentFields(vmi.status, facts),
   } satisfies Record<(typeof AGENT_FIELDS)[number], unknown>;

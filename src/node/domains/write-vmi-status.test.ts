@@ -16,7 +16,10 @@ const facts: Parameters<typeof writeVmiStatus>[1] = {
   },
   inspection: { definition: { ...aDefinition(), devices: [] }, unplugging: [] },
   ...{ reading: undefined, hotplug: undefined, nowMs: 0 },
-  node: { name: 'n1', hostIp: '127.0.0.1', capabilities: { machines: [], accelerator: 'tcg', version: 'QEMU 7.2' } },
+  node: {
+    ...{ name: 'n1', hostIp: '127.0.0.1', sandboxed: false },
+    capabilities: { machines: [], accelerator: 'tcg', version: 'QEMU 7.2' },
+  },
 };
 
 function aVmi(resourceVersion: string, nodeName = 'n1', uid = 'u'): Stored<VirtualMachineInstance> {

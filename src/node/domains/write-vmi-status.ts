@@ -3,12 +3,12 @@
  * the revision that was read, and a conflict leads to another read and write. If the instance is on another node by then,
  * nothing is written.
  */
+import { readInstance } from '#node/guests/read-instance.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
-import { getIfExists } from '#client/get-if-exists.ts';
 import { isInstanceOnNode } from '#node/guests/guest-objects.ts';
 import { reportedStatus, type GuestFacts } from '#node/domains/vmi-report.ts';
 
@@ -36,7 +36,7 @@ export async function writeVmiStatus(
     // The API forbids nodes to write instances of other nodes, and the cached instance may be outdated.
     const isStale = isApiError(failure, 'Conflict') || isApiError(failure, 'Forbidden');
     if (!isStale || tries >= MAX_TRIES) throw failure;
-    const found = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, { name, namespace }, { signal });
+    const found = await readInstance(client, { name, namespace }, { signal });
     if (found?.metadata.uid !== uid || !isInstanceOnNode(found, facts.node.name)) return undefined;
     if (isApiError(failure, 'Forbidden') && found.metadata.resourceVersion === resourceVersion) throw failure;
     vmi = found;

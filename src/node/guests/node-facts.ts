@@ -5,8 +5,8 @@ export interface NodeFacts {
   readonly name: string;
   readonly hostIp: string;
   readonly capabilities: Capabilities;
-  /** The user that runs the guests, if it is not the agent's own. */
-  readonly guestUid?: number | undefined;
+  /** True if each guest runs in a sandbox, as a user of its own. */
+  readonly sandboxed: boolean;
 }
 
 /** The files of the built-in guest. */

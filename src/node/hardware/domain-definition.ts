@@ -91,6 +91,8 @@ export interface DiskSource {
   /** The absolute path of a file or block device. */
   readonly path: string;
   readonly format: 'raw' | 'qcow2';
+  /** The file or block device that an overlay is based on, which is only read. */
+  readonly base?: string;
 }
 
 export interface DiskDevice extends DeviceBase {

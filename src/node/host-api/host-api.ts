@@ -22,7 +22,6 @@ import { MonitorProbe } from '#node/host-api/monitor-probe.ts';
 import { getAllVmStats, listHostVms } from '#node/host-api/verbs/read-verbs.ts';
 import type { SentMap } from '#node/host-api/sent/sent-values.ts';
 import { HostVmRecords } from '#node/host-api/host-vm-records.ts';
-import type { GuestProcessUser } from '#node/volumes/local/volumes-host.ts';
 import { errorMessage } from '#lib/error-message.ts';
 
 interface HostApiOptions extends Omit<HostParts, 'vms' | 'images' | 'monitors'> {
@@ -30,17 +29,16 @@ interface HostApiOptions extends Omit<HostParts, 'vms' | 'images' | 'monitors'> 
    * The directory of the node, with `host-images/` and `host-vms/`. Without one, only `list` and `getAllVmStats` work.
    */
   readonly dir: string | undefined;
-  readonly guestUser: GuestProcessUser | undefined;
   /** Default: /dev. */
   readonly devDir?: string;
 }
 
 /** Opens the host API. To be called after the hypervisor has adopted its domains. */
-export async function openHostApi({ dir, guestUser, devDir, ...options }: HostApiOptions): Promise<HostApi> {
+export async function openHostApi({ dir, devDir, ...options }: HostApiOptions): Promise<HostApi> {
   const parts = { ...options, monitors: new MonitorProbe(options) };
   if (dir === undefined) return createHostApi((verb, parameters) => answerReadVerb(verb, parameters, parts), parts.log);
   const vms = await HostVmRecords.open(join(dir, 'host-vms'), (id) => parts.hypervisor.get(id) !== undefined);
-  const images = await openHostImages({ nodeDir: dir, guestUser, ...(devDir === undefined ? {} : { devDir }) });
+  const images = await openHostImages({ nodeDir: dir, ...(devDir === undefined ? {} : { devDir }) });
   const all: HostParts = { ...parts, vms, images };
   return createHostApi((verb, parameters, options) => answerVerb(verb, parameters, all, options), parts.log);
 }

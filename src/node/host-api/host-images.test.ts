@@ -17,7 +17,7 @@ function qcow2(backing = 0n): Buffer {
 
 async function startImages(t: TestContext) {
   const { dir, image } = await startHostScene(t);
-  const images = await openHostImages({ nodeDir: join(dir, '..'), guestUser: undefined });
+  const images = await openHostImages({ nodeDir: join(dir, '..') });
   const find = async (path: string, options: MediumOptions = { readonly: false }) => {
     const found = await images.find({ is: 'file', names: path.split('/') }, options);
     return found.medium === undefined ? found.error.replaceAll(images.dir, 'DIR') : found.medium.source.format;

@@ -9,7 +9,6 @@ import { openBelow } from '#node/volumes/local/mounts/directory.ts';
 import { prepareDirectLun } from '#node/volumes/local/mounts/direct-lun.ts';
 import { ensureImage } from '#node/volumes/local/content/disk-image.ts';
 import { runCommand } from '#node/volumes/local/run-command.ts';
-import type { GuestProcessUser } from '#node/volumes/local/volumes-host.ts';
 import type { SentDiskSource } from '#node/host-api/sent/disk-source.ts';
 
 export interface MediumOptions {
@@ -31,7 +30,6 @@ export interface HostImages {
 
 interface HostImagesOptions {
   readonly nodeDir: string;
-  readonly guestUser: GuestProcessUser | undefined;
   /** Default: /dev. */
   readonly devDir?: string;
 }
@@ -41,7 +39,7 @@ const DIR = 'host-images';
 const TRAVERSE_ONLY = 0o711;
 
 /** Creates the directory if it is missing. */
-export async function openHostImages({ nodeDir, guestUser, devDir = '/dev' }: HostImagesOptions): Promise<HostImages> {
+export async function openHostImages({ nodeDir, devDir = '/dev' }: HostImagesOptions): Promise<HostImages> {
   const dir = join(await realpath(nodeDir), DIR);
   await mkdir(dir, { recursive: true });
   await chmod(dir, TRAVERSE_ONLY);
@@ -49,10 +47,10 @@ export async function openHostImages({ nodeDir, guestUser, devDir = '/dev' }: Ho
     dir,
     async find(source, options) {
       try {
-        if (source.is === 'file') return await findFile(dir, source.names, options, guestUser);
+        if (source.is === 'file') return await findFile(dir, source.names, options);
         const { guid, uuid } = source;
         const lun = { ...(guid === undefined ? {} : { guid }), ...(uuid === undefined ? {} : { uuid }) };
-        const prepared = await prepareDirectLun(lun, { devDir, guestUser });
+        const prepared = await prepareDirectLun(lun, { devDir });
         if (prepared.is !== 'ready') return { error: prepared.message, isMissing: prepared.isMissing === true };
         return { medium: { ...prepared.volume, readonly: options.readonly } };
       } catch (error) {
@@ -68,7 +66,6 @@ async function findFile(
   dir: string,
   names: readonly string[],
   { readonly, format }: MediumOptions,
-  guestUser: GuestProcessUser | undefined,
 ): Promise<MediumLookup> {
   const path = join(dir, ...names);
   const directory = await openBelow(dir, names.slice(0, -1));
@@ -76,7 +73,7 @@ async function findFile(
   if (directory === undefined) return { error: `"${path}" does not exist`, isMissing: true };
   await using found = directory;
   const options = { name: names.at(-1) ?? '', readonly, alwaysRaw: format === 'raw' };
-  const image = await ensureImage(found, options, { guestUser, run: runCommand });
+  const image = await ensureImage(found, options, { run: runCommand });
   if (image.is !== 'ready') return { error: image.message, isMissing: image.isMissing === true };
   if (format !== undefined && image.source.format !== format) {
     return { error: `"${path}" is not a ${format} image`, isMissing: false };

@@ -50,13 +50,23 @@ export async function describeGuest(
     type: 'begin',
     uid,
     instance: { namespace, name, uid: instanceUid },
-    definition,
+    definition: withoutBases(definition),
     startedAtMs: domain.startedAtMs,
     paused: domain.current.state === 'paused',
     disks,
     contents: await readContents(media.flatMap(({ disk, move }) => (move.is === 'content' ? [disk] : []))),
     place: dir === undefined ? undefined : await describeDirectory(dir),
   };
+}
+
+/** The target prepares the base of an overlay itself, and refuses fields that it does not need. */
+export function withoutBases(definition: DomainDefinition): DomainDefinition {
+  const devices = definition.devices.map((device) => {
+    if (device.type !== 'disk' || device.source?.base === undefined) return device;
+    const { path, format } = device.source;
+    return { ...device, source: { path, format } };
+  });
+  return { ...definition, devices };
 }
 
 function disksWithMedia({ devices }: DomainDefinition): DiskDevice[] {

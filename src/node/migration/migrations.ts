@@ -2,14 +2,14 @@
  * The migrations to and from this node: sessions, and queries to the sources of interrupted migrations. Kept in memory only;
  * the hypervisor's records on disk hold everything that must survive this process.
  */
+import { readInstance } from '#node/guests/read-instance.ts';
 import type { Duplex } from 'node:stream';
 import type { MigrationProgress } from '#api/migration/migration-state.ts';
-import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 import { backoffMs } from '#lib/backoff.ts';
 import { invariant } from '#lib/invariant.ts';
 import { volumeLookups } from '#node/guests/volume-lookups.ts';
-import { getIfExists } from '#client/get-if-exists.ts';
 import type { MigrationAcceptor } from '#node/endpoint/endpoint-agent.ts';
 import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
 import { Channel } from '#node/migration/channel.ts';
@@ -230,7 +230,7 @@ export class Migrations implements MigrationAcceptor {
   async #readConclusion({ id, name }: DomainInfo, uid: string): Promise<'migrated' | 'aborted' | undefined> {
     const { client, node, signal } = this.#parts;
     const [namespace = '', vmiName = ''] = name.split('/');
-    const vmi = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, { namespace, name: vmiName }, { signal });
+    const vmi = await readInstance(client, { namespace, name: vmiName }, { signal });
     return vmi?.metadata.uid === id ? concludedOutcome(vmi, uid, node.name) : undefined;
   }
 

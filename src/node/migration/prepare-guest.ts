@@ -1,7 +1,8 @@
 /** Checks that an incoming guest is expected, and prepares its volumes and the domain that receives it. */
+import { readInstance } from '#node/guests/read-instance.ts';
 import { MIGRATION_UID_LABEL } from '#api/names.ts';
 import { needsState, stateClaimIn } from '#api/storage/persistent-state.ts';
-import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { delay } from '#client/abort.ts';
 import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
@@ -13,7 +14,6 @@ import type { Clock } from '#lib/clock.ts';
 import { isActivePod, PODS_BY_INSTANCE } from '#node/guests/guest-objects.ts';
 import type { NodeFacts, GuestKernel } from '#node/guests/node-facts.ts';
 import { volumeLookups, hasEndedIn } from '#node/guests/volume-lookups.ts';
-import { getIfExists } from '#client/get-if-exists.ts';
 import type { DomainLocks } from '#node/guests/domain-locks.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { IncomingMigration, MigrationEndpoint } from '#node/hypervisor/migration.ts';
@@ -100,7 +100,7 @@ async function findTarget(
   signal: AbortSignal,
 ): Promise<TargetObjects | NotReady> {
   const { namespace, name } = instance;
-  const vmi = await getIfExists(client, VIRTUAL_MACHINE_INSTANCES, { namespace, name }, { signal });
+  const vmi = await readInstance(client, { namespace, name }, { signal });
   if (vmi?.metadata.uid !== instance.uid)
     throw new Error(`VirtualMachineInstance "${namespace}/${name}" with uid ${instance.uid} does not exist`);
   const { migrationState: state } = vmi.status ?? {};

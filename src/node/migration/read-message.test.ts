@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
+import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
+import { withoutBases } from '#node/migration/describe-guest.ts';
 import { readFromSource, readFromTarget, readOutcome } from '#node/migration/read-message.ts';
 
 const BEGIN = {
@@ -37,6 +38,14 @@ describe('a message of a source', () => {
   it('may have SMBIOS fields, chassis fields and I/O threads', () => {
     const definition = { ...firmwareOf({ smbios: { product: 'a, b' }, chassis: { asset: '7' } }), ioThreads: 3 };
     assert.ok(readFromSource(wire({ ...BEGIN, definition })) !== undefined);
+  });
+
+  it('may describe a guest with an overlay', () => {
+    const overlay = aDisk('layer', 2, { path: '/layer.qcow2', format: 'qcow2', base: '/base.img' });
+    const definition = withoutBases(aDefinition({ devices: [overlay] }));
+    const begin = readFromSource(wire({ ...BEGIN, definition }));
+    assert.ok(begin?.type === 'begin');
+    assert.deepEqual(begin.definition.devices, [{ ...overlay, source: { path: '/layer.qcow2', format: 'qcow2' } }]);
   });
 
   it('cannot set a prototype', () => {

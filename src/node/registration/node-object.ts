@@ -1,6 +1,7 @@
 /** Builds the Node object of this agent. Labels and conditions of other components are kept. Pure. */
 import { MACHINE_TYPES_ANNOTATION } from '#api/machine-types/names.ts';
 import { MACHINE_TYPE_LABEL_PREFIX, SCHEDULABLE_LABEL, HYPERVISOR_LABEL } from '#api/names.ts';
+import { formatStorageSize, type StorageSize } from '#api/storage/storage-size.ts';
 import { setCondition, type Condition } from '#kube/conditions.ts';
 import type { Node, Quantities } from '#kube/core-kinds.ts';
 import { formatQuantity } from '#kube/quantity.ts';
@@ -19,6 +20,8 @@ export interface NodeDescription {
   readonly port: number | undefined;
   /** Resolvable name of the address, if there is one. API servers try it before the address. */
   readonly hostname?: string | undefined;
+  /** The largest volumes that fit on the node, if it is known. */
+  readonly storage?: StorageSize | undefined;
   /** Taints of a new Node. A node cannot change them later. */
   readonly taints?: readonly { readonly key: string; readonly value: string; readonly effect: string }[];
 }
@@ -47,12 +50,15 @@ export function nodeLabels({ name, host, capabilities }: NodeDescription): Recor
   };
 }
 
-export function nodeAnnotations({ capabilities }: NodeDescription): Record<string, string> {
+export function nodeAnnotations({ capabilities, storage }: NodeDescription): Record<string, string> {
   const types = capabilities.machines
     .filter(isDefinable)
     .map(({ name, alias, deprecated }) => ({ name, ...(alias !== undefined && { alias }), deprecated }))
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
-  return { [MACHINE_TYPES_ANNOTATION]: JSON.stringify(types) };
+  return {
+    [MACHINE_TYPES_ANNOTATION]: JSON.stringify(types),
+    ...(storage === undefined ? {} : formatStorageSize(storage)),
+  };
 }
 
 /** Returns the annotations to change, or undefined if there are none. */

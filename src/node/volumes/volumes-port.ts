@@ -3,6 +3,7 @@
  * agent names the domain and looks up the objects that a volume refers to. Every call may be repeated after a kill -9 at
  * any point.
  */
+import type { StorageSize } from '#api/storage/storage-size.ts';
 import type { ResumePoint, DiskHeader, DiskRefusalReason } from '#api/storage/disk-stream.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret } from '#kube/core-kinds.ts';
@@ -197,6 +198,8 @@ export interface Volumes {
    * use the volume (prepare returns `waiting`). Does nothing if the volume is filled.
    */
   fill(volume: Stored<PersistentVolume>, options: { signal?: AbortSignal }): Promise<void>;
+  /** Returns the largest volumes that this node can ever hold. Absent if disks are simulated. */
+  storageSize?(): Promise<StorageSize>;
   /** Absent if disks are simulated. */
   readonly contents?: DiskContents;
 }

@@ -11,26 +11,15 @@ import {
 } from '#api/protection/delete-protection.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { CLAIM_REPLACERS, PROTECTION_ACCOUNT } from '#api/own-accounts.ts';
-import {
-  RELATIONS,
-  DEFINITION_RELATIONS,
-  describeDeleteRefusal,
-  UNPROTECT_FIRST,
-} from '#api/protection/protected-deletes.ts';
+import { RELATIONS, DEFINITION_RELATIONS, describeDeleteRefusal } from '#api/protection/protected-deletes.ts';
+import { REPLACED_BY_ANNOTATION } from '#api/storage/persistent-state.ts';
 import type { DesiredObject } from '#operator/desired.ts';
+import { annotationOf, celList, celMap, celText, markOf, user } from '#operator/objects/cel.ts';
 import { buildPolicy, matchDeletes, matchUpdates } from '#operator/objects/policy.ts';
+import { protectedClaimPolicies } from '#operator/objects/protected-claims.ts';
+import { protectedVolumePolicies } from '#operator/objects/protected-volumes.ts';
 
 const APIEXTENSIONS = 'apiextensions.k8s.io';
-const user = 'request.userInfo.username';
-
-/** Returns a CEL string literal. The value must not contain single quotes. */
-const text = (value: string) => `'${value}'`;
-const list = (values: readonly string[]) => `[${values.map(text).join(', ')}]`;
-
-/** CEL: the annotation of the object, or ''. */
-const annotationOf = (object: string, annotation: string) =>
-  `(has(${object}.metadata.annotations) && '${annotation}' in ${object}.metadata.annotations ? ${object}.metadata.annotations['${annotation}'] : '')`;
-const markOf = (object: string) => annotationOf(object, PROTECTED_VMS_ANNOTATION);
 
 /** CEL: the reason of the protection. A message that is too long or has line breaks would be replaced by a general one. */
 const reason = `${annotationOf('oldObject', PROTECTION_REASON_ANNOTATION)}.replace('\\n', ' ').replace('\\r', ' ')`;
@@ -40,12 +29,8 @@ const wayOut = `(${reason} == '' ? '' : ' (reason: ' + ${shortReason} + ')') + '
 
 /** CEL: an expression within a string literal. */
 const interpolate = (expression: string) => `' + ${expression} + '`;
-const mapOf = (values: Readonly<Record<string, string>>) =>
-  `{${Object.entries(values)
-    .map(([key, value]) => `${text(key)}: ${text(value)}`)
-    .join(', ')}}`;
 /** CEL: the relation of the object to the VMs. Names of definitions contain dots, names of kinds do not. */
-const relation = `(oldObject.metadata.name in ${mapOf(DEFINITION_RELATIONS)} && request.kind.kind == 'CustomResourceDefinition' ? ${mapOf(DEFINITION_RELATIONS)}[oldObject.metadata.name] : ${mapOf(RELATIONS)}[request.kind.kind])`;
+const relation = `(oldObject.metadata.name in ${celMap(DEFINITION_RELATIONS)} && request.kind.kind == 'CustomResourceDefinition' ? ${celMap(DEFINITION_RELATIONS)}[oldObject.metadata.name] : ${celMap(RELATIONS)}[request.kind.kind])`;
 
 /**
  * Name, rule and message are KubeVirt's, because its users and tools know them. The message continues with the reason of
@@ -78,14 +63,14 @@ const dependencies = buildPolicy('selfsame-protected-vms', {
     { name: 'is-marked', expression: `${markOf('oldObject')} != ''` },
     {
       name: 'is-not-replaced',
-      expression: `!(request.kind.kind == 'PersistentVolumeClaim' && ${user} in ${list(CLAIM_REPLACERS)})`,
+      expression: `!(request.kind.kind == 'PersistentVolumeClaim' && ${user} in ${celList(CLAIM_REPLACERS)} && ${annotationOf('oldObject', REPLACED_BY_ANNOTATION)} != '')`,
     },
   ],
   variables: [{ name: 'vms', expression: markOf('oldObject') }],
   validations: [
     {
       expression: "variables.vms == ''",
-      messageExpression: text(
+      messageExpression: celText(
         describeDeleteRefusal({
           kind: interpolate('request.kind.kind'),
           name: interpolate('oldObject.metadata.name'),
@@ -119,38 +104,10 @@ const marks = buildPolicy('selfsame-protected-marks', {
   ],
 });
 
-const phaseOf = (object: string) =>
-  `(has(${object}.status) && has(${object}.status.phase) ? ${object}.status.phase : '')`;
-
-/** CEL: the message that refuses a change of a marked volume. */
-const volumeRefusal = (what: string) =>
-  [
-    `'PersistentVolume "' + oldObject.metadata.name + '" cannot be ${what}: ${RELATIONS.PersistentVolume} the protected VirtualMachine '`,
-    markOf('oldObject'),
-    `'; ${UNPROTECT_FIRST}'`,
-  ].join(' + ');
-
-/**
- * A marked volume must not be bound to another claim, which would take the data, and must not become Released, because
- * provisioners then delete the data before they delete the volume. If its claim is really gone, the mark is removed
- * first and the binder retries.
- */
-const volumes = buildPolicy('selfsame-protected-volumes', {
-  resourceRules: [matchUpdates('', 'persistentvolumes', 'persistentvolumes/status')],
-  matchConditions: [{ name: 'is-marked', expression: `${markOf('oldObject')} != ''` }],
-  validations: [
-    {
-      expression:
-        '!has(oldObject.spec.claimRef) || (has(object.spec.claimRef) && object.spec.claimRef == oldObject.spec.claimRef)',
-      messageExpression: volumeRefusal('bound to another claim'),
-      reason: 'Forbidden',
-    },
-    {
-      expression: `${phaseOf('oldObject')} != 'Bound' || ${phaseOf('object')} == 'Bound'`,
-      messageExpression: volumeRefusal('released'),
-      reason: 'Forbidden',
-    },
-  ],
-});
-
-export const deleteProtectionPolicies: readonly DesiredObject[] = [...vms, ...dependencies, ...marks, ...volumes];
+export const deleteProtectionPolicies: readonly DesiredObject[] = [
+  ...vms,
+  ...dependencies,
+  ...marks,
+  ...protectedVolumePolicies,
+  ...protectedClaimPolicies,
+];

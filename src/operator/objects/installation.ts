@@ -17,6 +17,8 @@ import {
   storageProfileObjects,
   volumeSnapshotClassObjects,
 } from '#operator/objects/storage-classes.ts';
+import { snapshotPolicies } from '#operator/objects/snapshot-policies.ts';
+import { snapshotDataPolicies } from '#operator/objects/snapshot-data.ts';
 import { webhookObjects } from '#operator/objects/webhooks.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
@@ -36,6 +38,8 @@ export const objectsBeforeKinds: readonly DesiredObject[] = [
   ...firmwarePolicy,
   ...recordPolicies,
   ...deleteProtectionPolicies,
+  ...snapshotPolicies,
+  ...snapshotDataPolicies,
   ...settingsPolicy,
   ...webhookObjects,
 ];

@@ -16,10 +16,10 @@ import { NOT_QUIESCED_ANNOTATION } from '#api/storage/snapshot-state.ts';
 import { NODE_USER_PREFIX, NODES_GROUP } from '#kube/node-user.ts';
 import { VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOT_GROUP } from '#kube/volume-snapshot-kinds.ts';
 import type { DesiredObject } from '#operator/desired.ts';
+import { sameStatus, user } from '#operator/objects/cel.ts';
 import { buildPolicy, matchUpdates } from '#operator/objects/policy.ts';
 
 const isNode = { name: 'is-a-node', expression: `'${NODES_GROUP}' in request.userInfo.groups` };
-const user = 'request.userInfo.username';
 /** CEL: the name of the node, or '' if the user name has none; such a user may write nothing. */
 const node = {
   name: 'node',
@@ -30,12 +30,6 @@ const nodeNameOf = (object: string) =>
   `(has(${object}.status) && has(${object}.status.nodeName) ? ${object}.status.nodeName : '')`;
 const handleOf = (object: string) =>
   `(has(${object}.status) && has(${object}.status.snapshotHandle) ? ${object}.status.snapshotHandle : '')`;
-/** CEL: a field of the status is unchanged, or absent before and after. */
-const sameStatus = (field: string) => {
-  const has = (object: string) => `(has(${object}.status) && has(${object}.status.${field}))`;
-  const same = `object.status.${field} == oldObject.status.${field}`;
-  return `${has('object')} == ${has('oldObject')} && (!${has('object')} || ${same})`;
-};
 /** CEL: a label or annotation of the stored object, or `otherwise`. */
 const storedValue = (map: 'labels' | 'annotations', key: string, otherwise: string) =>
   `has(oldObject.metadata.${map}) && '${key}' in oldObject.metadata.${map} ? oldObject.metadata.${map}['${key}'] : ${otherwise}`;

@@ -35,12 +35,13 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     // Writes the label with the node, and finalizers.
     vmRule([...READ_VERBS, 'patch'], 'virtualmachineinstances'),
     vmRule(['update'], 'virtualmachineinstances/status'),
-    // An instance does not start while the guest of an earlier one may be migrating.
-    vmRule(READ_VERBS, 'virtualmachineinstancemigrations'),
+    // An instance does not start while the guest of an earlier one may be migrating. The status of the VM names the claim
+    // of its state, and no disk of a VM is the state of another.
+    vmRule(READ_VERBS, 'virtualmachineinstancemigrations', 'virtualmachines'),
     // Owners of pods and of persistent state, with blockOwnerDeletion.
     vmRule(['update'], 'virtualmachines/finalizers', 'virtualmachineinstances/finalizers'),
     policyRule([...READ_VERBS, 'create', 'delete'], CORE, 'pods'),
-    policyRule(READ_VERBS, CORE, 'nodes', 'persistentvolumes'),
+    policyRule(READ_VERBS, CORE, 'nodes', 'persistentvolumes', 'resourcequotas'),
     // Holds hotplugged claims, which no pod uses, with a finalizer, and selects the node of their volume. Creates the claims
     // of persistent state.
     policyRule([...READ_VERBS, 'create', 'patch'], CORE, 'persistentvolumeclaims'),
@@ -61,7 +62,7 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     policyRule([...READ_VERBS, 'create', 'patch', 'delete'], CORE, 'pods', 'persistentvolumeclaims'),
     // Writes the nodes of their data.
     policyRule([...READ_VERBS, 'patch'], CORE, 'persistentvolumes'),
-    policyRule(READ_VERBS, CORE, 'nodes'),
+    policyRule(READ_VERBS, CORE, 'nodes', 'resourcequotas'),
   ],
   'storage-controller': [
     RECORD_EVENTS_RULE,
@@ -95,7 +96,8 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     vmSnapshotRule(['patch', 'update'], 'virtualmachinerestores/status'),
     vmSnapshotRule(['update'], 'virtualmachinerestores/finalizers'),
     vmSnapshotRule(READ_VERBS, 'virtualmachinesnapshots', 'virtualmachinesnapshotcontents'),
-    volumeSnapshotRule(READ_VERBS, 'volumesnapshots'),
+    // Marks the snapshots that it needs, so that they are not deleted.
+    volumeSnapshotRule([...READ_VERBS, 'patch'], 'volumesnapshots'),
     vmRule([...READ_VERBS, 'create', 'patch'], 'virtualmachines'),
     vmRule(['update'], 'virtualmachines/finalizers'),
     vmRule(READ_VERBS, 'virtualmachineinstances'),

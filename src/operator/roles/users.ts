@@ -10,7 +10,7 @@ import {
   vmSnapshotRule,
   volumeSnapshotRule,
 } from '#operator/roles/rules.ts';
-import { STATE_VERBS } from '#api/verbs/verb.ts';
+import { RELEASE_DISK_VERB, STATE_VERBS } from '#api/verbs/verb.ts';
 
 const ALL = [...READ_VERBS, 'create', 'update', 'patch', 'delete', 'deletecollection'] as const;
 const KINDS = ['virtualmachines', 'virtualmachineinstances', 'virtualmachineinstancemigrations'] as const;
@@ -31,6 +31,7 @@ const EDIT_SUBRESOURCES: readonly PolicyRule[] = [
     'virtualmachines',
     ...['start', 'stop', 'restart', 'migrate', 'addvolume', 'removevolume', 'memorydump', 'removememorydump'],
     ...STATE_VERBS,
+    RELEASE_DISK_VERB,
   ),
   subresources(['get'], 'virtualmachines', 'portforward', 'exportdisk', 'importdisk'),
   // A GET because it is a WebSocket, although it writes.

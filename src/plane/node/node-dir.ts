@@ -10,7 +10,7 @@
  *                          /host.sock       host API, for users who may open it
  *                          /host-images/    files that VMs of the host API may use
  *                          /host-vms/       definitions of these VMs as they were sent
- *                          /host-disks/     the only files that hostDisk volumes may name, here and in shared/
+ *                          /host-disks/     the only files that hostDisk volumes may name, by namespace, here and in shared/
  *   <data-dir>/shared/volumes/              volumes that all nodes of this machine share
  *   <data-dir>/host-operator/               ca.crt, client.crt, client.key: full access to the host API of all nodes
  *

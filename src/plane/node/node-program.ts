@@ -68,8 +68,6 @@ interface NodeProgram {
 }
 
 const LOCALHOST = '127.0.0.1';
-/** The id that Debian reserves for unprivileged guests (libvirt-qemu); the account does not have to exist. */
-const GUEST_USER = { uid: 64_055, gid: 64_055 };
 
 /** Rejects if it cannot start or is aborted, after cleaning up. */
 export async function startNodeProgram(options: NodeProgramOptions): Promise<NodeProgram> {
@@ -80,8 +78,8 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
   const { server, certificateAuthority } = access.now();
   const transport = createHttpTransport(access.now(), { userAgent: `selfsame-node/${name}`, clock });
   access.onRenewed((renewed) => transport.renew(renewed));
-  const guestUser = isRoot && options.hypervisor === 'qemu' ? GUEST_USER : undefined;
-  const hypervisor = createHypervisor(options, guestUser);
+  const sandboxed = isRoot && options.hypervisor === 'qemu';
+  const hypervisor = createHypervisor(options, sandboxed);
   const cleanups: (() => Promise<void> | void)[] = [() => transport.close(), () => hypervisor.close()];
   const stop = async () => {
     for (let end = cleanups.pop(); end !== undefined; end = cleanups.pop()) await end();
@@ -108,11 +106,11 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
       name,
       client,
       hypervisor,
-      volumes: await createVolumes({ nodeName: name, nodeDir, sharedDir, guestUser, log }),
+      volumes: await createVolumes({ nodeName: name, nodeDir, sharedDir, sandboxed, log }),
       guest: await placeGuestFiles(guestDir, nodeDir),
       endpoint: { address: nodeIp, port: endpoint.port, hostname: cluster === undefined ? name : cluster.hostname },
       taints: cluster === undefined ? [] : [NODE_TAINT],
-      guestUser,
+      sandboxed,
       hostDir: nodeDir,
       runProgram: nativeProgram({ command: options.program, cwd: nodeDir }),
       programAccess: { dir: join(nodeDir, 'pods'), server, certificateAuthority },
@@ -206,9 +204,9 @@ function createOwnPeers(identity: AgentIdentity, client: Client, clock: Clock): 
   return createPeers({ client, ...first, currentIdentity: () => identity.peer() ?? first, clock });
 }
 
-function createHypervisor(options: NodeProgramOptions, guestUser: typeof GUEST_USER | undefined): Hypervisor {
+function createHypervisor(options: NodeProgramOptions, sandboxed: boolean): Hypervisor {
   const { nodeDir, accel, clock, log } = options;
   if (options.hypervisor === 'fake')
     return createFakeHypervisor({ clock, dir: join(nodeDir, 'simulated'), copyImages, images: realImages });
-  return createQemuHypervisor({ dir: join(nodeDir, 'domains'), accel, guestUser, clock, log });
+  return createQemuHypervisor({ dir: join(nodeDir, 'domains'), accel, sandboxed, clock, log });
 }

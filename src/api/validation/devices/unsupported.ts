@@ -130,10 +130,21 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
   ...notYet('spec.configuration', [
     'changedBlockTrackingLabelSelectors',
     'defaultArchitecture',
-    'developerConfiguration',
     'network',
     'permittedHostDevices',
     'vmRolloutStrategy',
+  ]),
+  ...notYet('spec.configuration.developerConfiguration', [
+    'clusterProfiler',
+    'cpuAllocationRatio',
+    'diskVerification',
+    'featureGates',
+    'logVerbosity',
+    'minimumClusterTSCFrequency',
+    'minimumReservePVCBytes',
+    'nodeSelectors',
+    'pvcTolerateLessSpaceUpToPercent',
+    'useEmulation',
   ]),
   ...notYet('spec.configuration.migrations', [
     'allowPostCopy',

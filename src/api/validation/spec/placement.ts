@@ -1,7 +1,10 @@
 /** Checks fields that are copied to the launcher pod, whose creation would fail otherwise. */
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import { invalidValue, type FieldError } from '#kube/field-error.ts';
+import { invalidValue, tooMany, type FieldError } from '#kube/field-error.ts';
 import { annotationKeyErrors, labelKeyErrors, labelValueErrors, nameErrors } from '#kube/names.ts';
+
+/** More than any pod has in practice, and few enough to compare them for each pod and node. */
+const MAX_LABELS = 4096;
 
 export function checkPlacement(spec: VmiSpec, path: string): FieldError[] {
   const errors = checkLabelMap(spec.nodeSelector, `${path}.nodeSelector`);
@@ -14,7 +17,9 @@ export function checkPlacement(spec: VmiSpec, path: string): FieldError[] {
 }
 
 export function checkLabelMap(labels: Readonly<Record<string, string>> | undefined, field: string): FieldError[] {
-  return Object.entries(labels ?? {}).flatMap(([key, value]) => [
+  const entries = Object.entries(labels ?? {});
+  if (entries.length > MAX_LABELS) return [tooMany(field, entries.length, MAX_LABELS)];
+  return entries.flatMap(([key, value]) => [
     ...labelKeyErrors(key).map((text) => invalidValue(field, key, text)),
     ...labelValueErrors(value).map((text) => invalidValue(field, value, text)),
   ]);

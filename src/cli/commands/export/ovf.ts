@@ -41,8 +41,8 @@ export const exportOvf = defineCommand({
     secrets: switchFlag({
       name: 'include-secrets',
       help:
-        'Include cloud-init data that is in Secrets. Everyone who can read the file can read it, so the file is ' +
-        'readable only by you.',
+        'Include cloud-init data that is in Secrets. Everyone who can read the file can read it. Files are readable ' +
+        'only by you.',
     }),
     force: switchFlag({ name: 'force', help: 'Overwrite an existing file.' }),
   },
@@ -55,7 +55,7 @@ export const exportOvf = defineCommand({
     const described = (await exportMachine(api, name, report)).machine;
     const machine = secrets ? await includeCloudInitSecrets(api, described) : described;
     reportMissingSecrets(machine, report);
-    const options = { force, isPrivate: secrets };
+    const options = { force };
     if (ova !== undefined) {
       await exportOva(api, machine, { ...options, vm: name, path: ova, diskFormat }, status);
       return report(`VM ${name} was exported to ${ova}`);

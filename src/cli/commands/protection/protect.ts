@@ -1,5 +1,6 @@
 /** virtctl protect and unprotect */
 import { changeProtection, targetFlags } from '#cli/commands/protection/change-protection.ts';
+import { releaseDisk } from '#cli/commands/protection/release-disk.ts';
 import { defineCommand } from '#cli/command.ts';
 import { textFlag } from '#lib/command-line/flag.ts';
 import { buildProtectChange, UNPROTECT_CHANGE } from '#cli/commands/protection/protection.ts';
@@ -36,15 +37,34 @@ export const unprotect = defineCommand({
   name: 'unprotect',
   usage: '(VM) | --selector SELECTOR',
   summary: 'Remove the deletion protection of virtual machines.',
-  details: 'Removes the label kubevirt.io/vm-delete-protection. Nothing is deleted.',
+  details:
+    'Removes the label kubevirt.io/vm-delete-protection. Nothing is deleted. With --disk, the virtual machine stays\n' +
+    'protected, and only a claim that was detached from it can be deleted again.',
   example: [
     "  # Allow the deletion of a virtual machine called 'myvm' again:",
     '  virtctl unprotect myvm',
     '',
     "  # Unprotect all databases in the namespace 'team-a':",
     '  virtctl unprotect --selector tier=db -n team-a',
+    '',
+    "  # Allow the deletion of the claim 'old-data', which was detached from the virtual machine 'myvm':",
+    '  virtctl unprotect myvm --disk old-data',
   ].join('\n'),
-  flags: targetFlags,
+  flags: {
+    ...targetFlags,
+    disk: textFlag(
+      {
+        name: 'disk',
+        help: 'Release only this PersistentVolumeClaim, which was detached from the VM.',
+        completes: 'pvc',
+      },
+      'string',
+    ),
+  },
   args: [0, 1],
-  run: async (context) => changeProtection(context, UNPROTECT_CHANGE),
+  async run(context) {
+    const { disk } = context.flags;
+    if (disk === undefined) await changeProtection(context, UNPROTECT_CHANGE);
+    else await releaseDisk(context, disk);
+  },
 });

@@ -1,4 +1,5 @@
 /** Builds worlds of one migration for tests: valid, at a given step, with overrides. */
+import { FULL_MEMORY } from '#controllers/shared/launcher/launcher-resources.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import type { MigrationProgress, MigrationState } from '#api/migration/migration-state.ts';
 import {
@@ -197,11 +198,13 @@ export function aWorld(more: Partial<MigrationWorld> = {}): MigrationWorld {
     sourceClaim: aStateClaim('source'),
     isClaimNameTaken: () => false,
     otherUserOf: () => undefined,
+    otherVmOf: () => undefined,
     incoming: [],
     others: [],
     finished: [],
     active: { inCluster: 0, fromNode: 0 },
     settings: configurationOf(undefined).migrations,
+    policy: FULL_MEMORY,
     isSourceResponding: true,
     isTargetResponding: true,
     now: NOW_MS,

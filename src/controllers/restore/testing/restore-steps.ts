@@ -10,15 +10,18 @@ import {
   aView,
   aVm,
   aVmi,
+  aVolumeSnapshot,
   aWorld,
   CREATED,
   MARK,
+  NEEDED,
   RESTORES,
   type RestoreOverrides,
 } from '#controllers/restore/testing/restore-world.ts';
 import type { RestoreWorld } from '#controllers/restore/restore-world.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { StorageClass } from '#kube/core-kinds.ts';
+import type { KubeObject } from '#kube/meta.ts';
 import type { Plan } from '#runtime/plan.ts';
 
 export type Status = NonNullable<VirtualMachineRestore['status']>;
@@ -37,7 +40,7 @@ export function describePlan({ changes, status }: Plan): string[] {
 export const HELD_STATUS = { restoreInProgress: 'back' };
 export const DELETED = { deletionTimestamp: CREATED };
 export const startedRestore = (over: RestoreOverrides = {}) =>
-  aRestore({ ...over, status: { targetUID: 'vm-uid', restores: RESTORES, ...over.status } });
+  aRestore({ ...over, status: { targetUID: 'vm-uid', restores: RESTORES, marksClaims: true, ...over.status } });
 export const runningTarget = (
   policy?: VirtualMachineRestore['spec']['targetReadinessPolicy'],
   spec = { runStrategy: 'Always' },
@@ -46,10 +49,15 @@ export const runningTarget = (
   vm: aVm({ spec, status: HELD_STATUS }),
   vmi: aVmi(),
 });
+/** The snapshot of a disk that the restore replaces. */
+export const HELD_SNAPSHOT = withAnnotations(aVolumeSnapshot(), { ...NEEDED, 'selfsame.io/only-copy-of': 'db-root' });
+function withAnnotations<T extends KubeObject>(object: T, annotations: Record<string, string>): T {
+  return { ...object, metadata: { ...object.metadata, annotations } };
+}
 export const IN_PLACE = { volumeRestorePolicy: 'InPlace' } as const;
 export const inPlace = (claim?: ReturnType<typeof aClaim>, users: string[] = []): Partial<RestoreWorld> => ({
   restore: startedRestore({ spec: IN_PLACE }),
-  volumes: [aView({ claimName: 'db-root', users, ...(claim === undefined ? {} : { claim }) })],
+  volumes: [aView({ claimName: 'db-root', users, snapshot: HELD_SNAPSHOT, ...(claim === undefined ? {} : { claim }) })],
 });
 export const OLD_CLAIM = aClaim({ name: 'db-root', uid: 'old', annotations: {}, ownerReferences: undefined });
 export const SNAPSHOT_CLAIM = aClaim({ ...OLD_CLAIM.metadata, uid: 'root-claim-uid' });
@@ -57,7 +65,7 @@ export const WRITTEN_VM = aVm({ status: HELD_STATUS, metadata: { annotations: MA
 const DONE = [{ at: CREATED, what: 'restored', cause: 'VirtualMachineRestore back (restore-uid)' }];
 export const RESTORED_RECORD = { ...aRecord(), status: { history: DONE } };
 export const FAILED_STATUS = { conditions: [{ type: 'Failure', status: 'True' as const }] };
-export const creatingRestore = aRestore({ status: { restores: RESTORES } });
+export const creatingRestore = aRestore({ status: { restores: RESTORES, marksClaims: true } });
 export const waitsForConsumer = { volumeBindingMode: 'WaitForFirstConsumer' } as StorageClass;
 
 export type Step = [Partial<RestoreWorld>, string[]];

@@ -130,11 +130,14 @@ export function aContent({
   };
 }
 
+/** The mark of the restore on its snapshots. */
+export const NEEDED = { 'needed-by-restore.selfsame.io/restore-uid': 'back' };
+
 export function aVolumeSnapshot(restoreSize: string | number = '1Gi'): Stored<VolumeSnapshot> {
   return {
     apiVersion: 'snapshot.storage.k8s.io/v1',
     kind: 'VolumeSnapshot',
-    metadata: { ...stored, name: 'vs-root', uid: 'vs-uid' },
+    metadata: { ...stored, name: 'vs-root', uid: 'vs-uid', annotations: NEEDED },
     spec: { source: { persistentVolumeClaimName: 'db-root' } },
     status: { readyToUse: true, restoreSize },
   };
@@ -167,6 +170,8 @@ export function aRestore({
 }
 
 export const MARK = { 'restore.kubevirt.io/lastRestoreUID': 'back-restore-uid' };
+/** The mark of the restore on the claims that it creates, and the one that no user can write. */
+export const CLAIM_MARKS = { ...MARK, 'selfsame.io/restored-by': 'restore-uid' };
 export const CLAIM = 'restore-restore-uid-root';
 export const RESTORES = [{ volumeName: 'root', persistentVolumeClaim: CLAIM, volumeSnapshotName: 'vs-root' }];
 
@@ -180,8 +185,18 @@ export function aClaim(
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
-    metadata: { ...stored, name: CLAIM, uid: 'claim-uid', annotations: MARK, ownerReferences: [owner], ...metadata },
-    spec: { storageClassName: 'fast' },
+    metadata: {
+      ...stored,
+      name: CLAIM,
+      uid: 'claim-uid',
+      annotations: CLAIM_MARKS,
+      ownerReferences: [owner],
+      ...metadata,
+    },
+    spec: {
+      storageClassName: 'fast',
+      dataSource: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'vs-root' },
+    },
     status,
   };
 }
@@ -215,7 +230,7 @@ export function aView(view: Partial<RestoredVolume> = {}): RestoredVolume {
 /** Builds the world of an existing target, held and stopped, with all claims filled. */
 export function aWorld(overrides: Partial<RestoreWorld> = {}): RestoreWorld {
   return {
-    restore: aRestore({ status: { targetUID: 'vm-uid', restores: RESTORES } }),
+    restore: aRestore({ status: { targetUID: 'vm-uid', restores: RESTORES, marksClaims: true } }),
     snapshot: aSnapshot(),
     content: aContent(),
     vm: aVm({ firmware: { uuid: OTHER_UUID, serial: 's2' }, status: { restoreInProgress: 'back' } }),

@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { DomainSpec } from '#api/domain/domain.ts';
 import { buildLauncherPod, launcherPodName } from '#controllers/shared/launcher/launcher-pod.ts';
-import { memoryOverheadBytes, launcherResources } from '#controllers/shared/launcher/launcher-resources.ts';
+import {
+  memoryOverheadBytes,
+  launcherResources,
+  type ResourcePolicy,
+} from '#controllers/shared/launcher/launcher-resources.ts';
 import { aClaim, aVmi, aVolume, aWorld, POD_NAME, UID, type VmiOverrides } from '#controllers/vmi/testing/vmi-world.ts';
 import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import type { PodSpec } from '#kube/core-kinds.ts';
@@ -205,7 +209,7 @@ describe('the location of the data', () => {
   });
   it('includes that of the state claim, which no container mounts', () => {
     const state = { claim: aClaim('state'), volume: aVolume('pv', { 'selfsame.io/volume-node': 'node-1' }) };
-    const { affinity, volumes: named, containers } = buildLauncherPod(aVmi(), new Map(), state).spec;
+    const { affinity, volumes: named, containers } = buildLauncherPod(aVmi(), new Map(), { state }).spec;
     assert.deepEqual(affinity, required([{ matchExpressions: [onNode1Expression] }]));
     assert.deepEqual(named, [{ name: 'vm-state', persistentVolumeClaim: { claimName: 'state' } }]);
     assert.deepEqual(
@@ -219,24 +223,63 @@ describe('the location of the data', () => {
   });
 });
 
+type Resources = ReturnType<typeof launcherResources>;
+
 describe('the resource requests', () => {
-  const cases: Record<string, { domain: DomainSpec; want: ReturnType<typeof launcherResources> }> = {
+  const cases: Record<string, { domain: DomainSpec; policy?: ResourcePolicy; want: Resources }> = {
     'are the memory of the guest plus overhead, and a tenth of each CPU': {
       domain: { memory: { guest: '512Mi' }, cpu: { sockets: 2, cores: 2 } },
       want: { requests: { cpu: '400m', memory: '601Mi' } },
     },
-    'are the requested memory of the spec instead of that of the guest': {
-      domain: { memory: { guest: '1Gi' }, resources: { requests: { memory: '512Mi', cpu: '2' } } },
-      want: { requests: { cpu: '2', memory: '598Mi' } },
+    'contain all memory of the guest, even if the spec requests less': {
+      domain: { memory: { guest: '200Gi' }, resources: { requests: { memory: '1Mi', cpu: '2' } } },
+      want: { requests: { cpu: '2', memory: '205284Mi' } },
+    },
+    'are the memory of the spec if it requests more than the guest has': {
+      domain: { memory: { guest: '512Mi' }, resources: { requests: { memory: '1Gi' } } },
+      want: { requests: { cpu: '100m', memory: '1107Mi' } },
+    },
+    'are a part of the memory of the guest if the installation overcommits memory': {
+      domain: { memory: { guest: '1Gi' }, resources: { requests: { memory: '1Mi' } } },
+      policy: { limited: new Set(), memoryOvercommit: 200 },
+      want: { requests: { cpu: '100m', memory: '596Mi' } },
+    },
+    'come with the limits that a quota demands': {
+      domain: { memory: { guest: '512Mi' }, cpu: { sockets: 2 } },
+      policy: { limited: new Set(['cpu', 'memory']), memoryOvercommit: 100 },
+      want: { requests: { cpu: '200m', memory: '597Mi' }, limits: { cpu: '2', memory: '597Mi' } },
+    },
+    'come with the limits of the spec, even if a quota demands some': {
+      domain: { resources: { limits: { memory: '512Mi', cpu: '1' } } },
+      policy: { limited: new Set(['cpu', 'memory']), memoryOvercommit: 100 },
+      want: { requests: { cpu: '1', memory: '595Mi' }, limits: { cpu: '1', memory: '595Mi' } },
     },
     'come with limits that include the overhead': {
       domain: { resources: { limits: { memory: '512Mi', cpu: '1' } } },
       want: { requests: { cpu: '1', memory: '595Mi' }, limits: { cpu: '1', memory: '595Mi' } },
     },
   };
-  for (const [name, { domain, want }] of Object.entries(cases)) {
-    it(name, () => assert.deepEqual(launcherResources(domain), want));
+  for (const [name, { domain, policy, want }] of Object.entries(cases)) {
+    it(name, () => assert.deepEqual(launcherResources(domain, policy), want));
   }
+  it('are set for every container, with limits where the guest has them', () => {
+    const policy: ResourcePolicy = { limited: new Set(['cpu']), memoryOvercommit: 100 };
+    const { containers } = buildLauncherPod(aVmi(), new Map(), { policy }).spec;
+    assert.deepEqual(
+      containers.map(({ name, resources }) => [name, resources?.limits]),
+      [
+        ['compute', { cpu: '1' }],
+        ['guest-console-log', { cpu: '5m' }],
+      ],
+    );
+    assert.deepEqual(containers[1]?.resources?.requests, { cpu: '5m', memory: '8Mi' });
+  });
+  it('equal the limits in all containers if they do so in the spec, which makes the pod Guaranteed', () => {
+    const resources = { limits: { cpu: '1', memory: '128Mi' } };
+    for (const container of specOf({ spec: { domain: { resources } } }).containers) {
+      assert.deepEqual(container.resources?.requests, container.resources?.limits);
+    }
+  });
   it('are higher with a TPM and lower without a video card', () => {
     const plain = memoryOverheadBytes({}, 0);
     assert.equal(plain, 82 * MIB);

@@ -26,7 +26,11 @@ import {
   launcherNodeSelector,
   machineSelector,
 } from '#controllers/shared/launcher/launcher-affinity.ts';
-import { launcherResources } from '#controllers/shared/launcher/launcher-resources.ts';
+import {
+  consoleResources,
+  launcherResources,
+  type ResourcePolicy,
+} from '#controllers/shared/launcher/launcher-resources.ts';
 import {
   objectVolumes,
   podVolume,
@@ -77,12 +81,18 @@ export interface MigrationTarget {
   readonly addedNodeSelector?: Readonly<Record<string, string>>;
 }
 
-/** Returns the pod. `state` is the claim of the persistent state, if there is one. */
+interface LauncherOptions {
+  /** The claim of the persistent state, if there is one. */
+  readonly state?: ClaimView | undefined;
+  /** Set for the target pod of a migration. */
+  readonly target?: MigrationTarget;
+  readonly policy?: ResourcePolicy;
+}
+
 export function buildLauncherPod(
   vmi: Vmi,
   claims: ReadonlyMap<string, ClaimView>,
-  state?: ClaimView,
-  target?: MigrationTarget,
+  { state, target, policy }: LauncherOptions = {},
 ): Pod {
   const { metadata } = vmi;
   // The label names the current node of the instance, which is not necessarily that of this pod.
@@ -112,14 +122,14 @@ export function buildLauncherPod(
       ownerReferences: [controller],
       ...(target === undefined ? {} : { finalizers: [MIGRATION_POD_FINALIZER] }),
     },
-    spec: podSpec(vmi, claims, { state, target }),
+    spec: podSpec(vmi, claims, { state, target, policy }),
   };
 }
 
 function podSpec(
   vmi: Vmi,
   claims: ReadonlyMap<string, ClaimView>,
-  { state, target }: { readonly state?: ClaimView; readonly target?: MigrationTarget },
+  { state, target, policy }: LauncherOptions,
 ): PodSpec {
   const { spec } = vmi;
   const claimed = target === undefined ? podVolumes(spec, claims) : volumesInPod(target.sourcePod, spec);
@@ -143,27 +153,34 @@ function podSpec(
     automountServiceAccountToken: false,
     enableServiceLinks: false,
     nodeSelector,
-    containers: containersOf(vmi, claimed, claims),
+    containers: containersOf(vmi, { claimed, claims, policy }),
     ...(volumes.length === 0 ? {} : { volumes }),
   };
 }
 
-function containersOf({ spec }: Vmi, claimed: readonly VmiVolume[], claims: ReadonlyMap<string, ClaimView>) {
+interface ContainerOptions extends Pick<LauncherOptions, 'policy'> {
+  readonly claimed: readonly VmiVolume[];
+  readonly claims: ReadonlyMap<string, ClaimView>;
+}
+
+function containersOf({ spec }: Vmi, { claimed, claims, policy }: ContainerOptions): PodContainer[] {
   const isBlock = (volume: VmiVolume): boolean =>
     claims.get(claimNameOf(volume) ?? '')?.claim.spec.volumeMode === 'Block';
   const devices = claimed.filter(isBlock).map(({ name }) => ({ name, devicePath: `/dev/${name}` }));
   const mounts = claimed
     .filter((volume) => !isBlock(volume))
     .map(({ name }) => ({ name, mountPath: `${DISKS_PATH}/${name}` }));
+  const resources = launcherResources(spec.domain, policy);
   const compute: PodContainer = {
     name: COMPUTE_CONTAINER,
     image: LAUNCHER_IMAGE,
-    resources: launcherResources(spec.domain),
+    resources,
     ...(mounts.length === 0 ? {} : { volumeMounts: mounts }),
     ...(devices.length === 0 ? {} : { volumeDevices: devices }),
   };
   const hasConsole = spec.domain.devices?.autoattachSerialConsole !== false;
-  return hasConsole ? [compute, { name: CONSOLE_CONTAINER, image: LAUNCHER_IMAGE }] : [compute];
+  if (!hasConsole) return [compute];
+  return [compute, { name: CONSOLE_CONTAINER, image: LAUNCHER_IMAGE, resources: consoleResources(resources) }];
 }
 
 function withoutUndefined(fields: Record<string, unknown>): Record<string, unknown> {

@@ -41,7 +41,10 @@ function build({ vmi, claims = [], named = [], state, target }: TargetOverrides)
   const old = { name: 'vm-state', persistentVolumeClaim: { claimName: 'old-state' } };
   const sourcePod = { ...source, spec: { ...source.spec, volumes: [...named.map(claimVolume), old] } };
   const views = new Map(claims.map((view) => [view.claim.metadata.name, view]));
-  return buildLauncherPod(aVmi(vmi), views, state, { uid: MIGRATION, sourceNode: 'node-1', sourcePod, ...target });
+  return buildLauncherPod(aVmi(vmi), views, {
+    state,
+    target: { uid: MIGRATION, sourceNode: 'node-1', sourcePod, ...target },
+  });
 }
 
 interface Affinity {

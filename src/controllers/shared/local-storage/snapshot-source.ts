@@ -5,6 +5,7 @@
  */
 import { LOCAL_DRIVER } from '#api/names.ts';
 import { parseSnapshotHandle, type SnapshotPlace } from '#api/storage/snapshot-handle.ts';
+import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { isRecord, type Stored } from '#kube/meta.ts';
@@ -40,6 +41,13 @@ export function sourceSnapshotKeys(claim: Claim): string[] {
   const { namespace } = claim.metadata;
   const name = sourceSnapshotName(claim);
   return name === undefined ? [] : [keyOf({ namespace, name })];
+}
+
+/** Reports whether a claim without a volume has the VolumeSnapshot as its source. `claims` has the index CLAIMS_BY_SOURCE. */
+export function isAwaited(claims: Informer<PersistentVolumeClaim>, snapshotKey: string): boolean {
+  return claims
+    .byIndex(CLAIMS_BY_SOURCE, snapshotKey)
+    .some((claim) => !claim.spec.volumeName && claim.metadata.deletionTimestamp === undefined);
 }
 
 /** Returns the key of the VolumeSnapshot to which the content refers. */

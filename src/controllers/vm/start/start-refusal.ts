@@ -31,7 +31,8 @@ export function findStartRefusal(world: VmWorld): VmFailure | undefined {
   const loss = runActionOf(world).kind === 'start' ? findLossRefusal(world) : undefined;
   if (loss !== undefined) return loss;
   if (runActionOf(world).kind === 'start' && stateConflicts.length > 0) {
-    const subject = { ...stateOwnerOf(vm), namespace: vm.metadata.namespace };
+    const { diskUserOf } = world;
+    const subject = { ...stateOwnerOf(vm), ...(diskUserOf && { diskUserOf }), namespace: vm.metadata.namespace };
     return { reason: STATE_CONFLICT, message: describeConflicts(stateConflicts, subject) };
   }
   const importError = findImportError(world);

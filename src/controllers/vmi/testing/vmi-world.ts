@@ -5,6 +5,7 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { FULL_MEMORY } from '#controllers/shared/launcher/launcher-resources.ts';
 import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
@@ -80,6 +81,7 @@ export function aWorld({ vmi = aVmi(), ...more }: Partial<VmiWorld> = {}): VmiWo
     otherPods: [],
     isMigrationActive: false,
     isNodeReachable: true,
+    policy: FULL_MEMORY,
     now: NOW,
     ...more,
   };

@@ -1,4 +1,5 @@
 /** Reads the current state of an object and its owners from the API. Deletes are decided on this, because the graph may lag. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ObjectName, Reader } from '#client/client.ts';
 import type { OwnerObservation, OwnerState } from '#engine/controllers/garbage-collector/decide-dependent.ts';
 import { referencesOf, type DependencyGraph, type GraphNode } from '#engine/controllers/garbage-collector/graph.ts';
@@ -26,11 +27,16 @@ export async function readLiveObject(
   return found?.metadata.uid === object.metadata.uid ? { type, object: found } : undefined;
 }
 
+/** The number of owners that are read in one turn of the event loop. */
+const OWNERS_PER_TURN = 100;
+
 export async function observeOwners(parts: LiveReadParts, dependent: CollectedObject): Promise<OwnerObservation[]> {
   const { graph } = parts;
   const { namespace } = dependent.object.metadata;
   const observations: OwnerObservation[] = [];
-  for (const reference of referencesOf(dependent)) {
+  for (const [index, reference] of referencesOf(dependent).entries()) {
+    // Reads in this process do not leave the turn of the event loop.
+    if (index % OWNERS_PER_TURN === OWNERS_PER_TURN - 1) await nextTurn();
     const state = await ownerStateOf(parts, reference, namespace);
     const isWatched = graph.get(reference.uid) !== undefined;
     observations.push({

@@ -2,11 +2,18 @@
  * The only place where handlers write to the store: replaces the current version of an object, in the storage version.
  */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
+import { NODES } from '#engine/auth/groups.ts';
 import { encodeStored } from '#engine/encoding/stored-object.ts';
 import { toStorageVersion, type Call } from '#engine/handlers/call.ts';
 import { MAX_OBJECT_BYTES } from '#engine/request/limits.ts';
-import { RevisionConflictError, type Entry, StoreOverloadedError, StoreUnavailableError } from '#engine/store/store.ts';
-import { tooLarge, internalError, tooManyRequests, type ApiError } from '#kube/api-error.ts';
+import {
+  RevisionConflictError,
+  type Entry,
+  StoreFullError,
+  StoreOverloadedError,
+  StoreUnavailableError,
+} from '#engine/store/store.ts';
+import { insufficientStorage, tooLarge, internalError, tooManyRequests, type ApiError } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 interface Commit {
@@ -22,6 +29,14 @@ interface Commit {
   readonly owned?: boolean | undefined;
 }
 
+/**
+ * Reports whether a component of the cluster writes: a controller of this process, or a node. Deletions need their updates,
+ * and a node that cannot renew its lease would lose its guests.
+ */
+function isOwnWrite({ request }: Call): boolean {
+  return request.sourceIp === undefined || request.user.groups.includes(NODES);
+}
+
 /** Resolves when the write is durable, or to undefined if another write came first. */
 export async function commitObject(
   call: Call,
@@ -32,7 +47,9 @@ export async function commitObject(
   const stored = converting instanceof Promise ? await converting : converting;
   admission.guard(admitted);
   const encode = (revision: number) => encodeWithinLimit(stored, revision, owned);
-  const write = { collection: served.resource.collection, id, expected, encode };
+  const { collection } = served.resource;
+  const isUrgent = stored.metadata.deletionTimestamp !== undefined || (expected !== 0 && isOwnWrite(call));
+  const write = { collection, id, expected, isUrgent, encode };
   try {
     const entry = await (remove === true ? store.delete(write) : store.put(write));
     // The caller may respond with this object, although it was stored in another form.
@@ -62,6 +79,7 @@ function encodeWithinLimit(stored: KubeObject, revision: number, owned: boolean)
 /** Maps errors of the store to API errors. */
 function toApiError(error: unknown): unknown {
   if (error instanceof StoreOverloadedError) return overloadedError(error);
+  if (error instanceof StoreFullError) return insufficientStorage(error.message);
   if (error instanceof StoreUnavailableError) return internalError(error.message, error);
   return error;
 }

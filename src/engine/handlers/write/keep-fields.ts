@@ -31,12 +31,25 @@ export function keepSubresourceFields(call: Call, next: KubeObject, old: KubeObj
       return;
     case 'status':
       keepAllBut(next, old, ['status']);
-      if (!resource.builtIn) keepMetadata(next, old);
+      if (resource.builtIn) keepOwnership(next, old);
+      else keepMetadata(next, old);
       return;
     case 'finalize':
       keepAllBut(next, old, ['spec']);
       return;
   }
+}
+
+/**
+ * Keeps what decides about the life of an object. Kubernetes protects the owners of pods in this way; labels and
+ * annotations of built-in kinds may change with the status, as in Kubernetes.
+ */
+function keepOwnership({ metadata }: KubeObject, old: KubeObject): void {
+  const { ownerReferences, finalizers } = old.metadata;
+  if (ownerReferences === undefined) delete metadata.ownerReferences;
+  else metadata.ownerReferences = ownerReferences;
+  if (finalizers === undefined) delete metadata.finalizers;
+  else metadata.finalizers = finalizers;
 }
 
 /** Keeps all metadata except managedFields and the revision that the caller requires. */

@@ -11,6 +11,8 @@
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import type { GroupVersionKind } from '#engine/registry/resource.ts';
 import { admissionAttributes } from '#engine/handlers/write/admit.ts';
+import { tooManyValues } from '#engine/body/decode-body.ts';
+import { countValues, ValueCountError } from '#engine/encoding/json-bounds.ts';
 import { decodeEntry, prepareEntries, type Call } from '#engine/handlers/call.ts';
 import { entryId } from '#engine/registry/stored-entries.ts';
 import { commitObject } from '#engine/handlers/write/commit.ts';
@@ -18,8 +20,8 @@ import { keepServerFields, keepSubresourceFields } from '#engine/handlers/write/
 import { undecodable } from '#engine/handlers/write/read-object.ts';
 import { copyOf, isSameMetadata, keepManagedFields, trackWrite } from '#engine/handlers/write/own-fields.ts';
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
-import { shapeObject, validateChanged } from '#engine/handlers/write/shape.ts';
-import { MAX_WRITE_ATTEMPTS } from '#engine/request/limits.ts';
+import { shapeInTurns, shapeObject, validateChanged } from '#engine/handlers/write/shape.ts';
+import { MAX_OBJECT_VALUES, MAX_WRITE_ATTEMPTS } from '#engine/request/limits.ts';
 import { missingResourceVersion, type WriteRequestOptions } from '#engine/handlers/options.ts';
 import type { ApiResponse } from '#engine/request/request.ts';
 import type { Entry } from '#engine/store/store.ts';
@@ -29,7 +31,7 @@ import type { KubeObject } from '#kube/meta.ts';
 
 interface Modification extends WriteRequestOptions {
   /** Returns the desired object. Gets a new copy of the current one, which it may modify and return. */
-  change(current: KubeObject): KubeObject;
+  change(current: KubeObject): KubeObject | Promise<KubeObject>;
   /** True if the change sets managedFields itself. */
   readonly owned?: boolean;
   /** True if the change reads managedFields; otherwise the copy omits them. */
@@ -97,13 +99,21 @@ async function attemptOnce(
   const { view } = modification;
   const reading = prepareEntries(call, [entry]);
   if (reading !== undefined) await reading;
+  call.pace.noteSize(entry.bytes.length);
+  if (call.pace.isLarge) await call.pace.step();
   const old = decodeEntry(entry, resource);
   const copy = copyOf(old, { withOwners: modification.owned === true || modification.readsOwners === true });
-  let next = modification.change(copy);
+  if (call.pace.isLarge) await call.pace.step();
+  const changing = modification.change(copy);
+  let next = changing instanceof Promise ? await changing : changing;
+  assertValueCount(next, old);
   assertSame(call, next, old, modification.needsRevision);
   const toError = (why: string) => modification.undecodable?.(old, why) ?? undecodable(call, why);
   const resetsOwners = isEmptyList(next.metadata.managedFields);
-  const warnings = shapeObject(call, next, modification.fieldValidation, toError);
+  const { fieldValidation } = modification;
+  const warnings = call.pace.isLarge
+    ? await shapeInTurns(call, next, fieldValidation, toError)
+    : shapeObject(call, next, fieldValidation, toError);
   // Shaping removes empty lists, but an empty managedFields resets the managers.
   if (resetsOwners) next.metadata.managedFields = [];
   keepServerFields(next, old);
@@ -113,6 +123,7 @@ async function attemptOnce(
     // A patch leaves untouched parts in the copy, so comparing them is a single check.
     trackWrite(call, next, { old, base: next === copy ? old : copy }, modification.fieldManager);
   }
+  if (call.pace.isLarge) await call.pace.step();
   const { managedFields } = next.metadata;
   const shown = view?.of(next) ?? next;
   const mutating = call.admission.mutate(attributesOf(call, modification, shown, old));
@@ -122,14 +133,18 @@ async function attemptOnce(
   keepServerFields(next, old);
   keepSubresourceFields(call, next, old);
   keepManagedFields(call, next, managedFields);
+  if (call.pace.isLarge) await call.pace.step();
   if (call.route.subresource === '') resource.strategy.prepareForUpdate?.(next, old);
   const sameWish = isSameDesiredState(call, next, old);
   if (resource.generation) next.metadata.generation = (old.metadata.generation ?? 1) + (sameWish ? 0 : 1);
+  if (call.pace.isLarge) await call.pace.step();
   const checking = validateChanged(call, next, old);
   if (checking instanceof Promise) await checking;
+  if (call.pace.isLarge) await call.pace.step();
   const admitted = attributesOf(call, modification, view?.of(next) ?? next, old);
   const validating = call.admission.validate(admitted);
   if (validating instanceof Promise) await validating;
+  if (call.pace.isLarge) await call.pace.step();
   const isSame = sameWish && deepEqual(next['status'], old['status']) && isSameMetadata(next.metadata, old.metadata);
   // An object in an outdated stored form is written again.
   if (isSame && resource.stored?.isCurrent(entry) !== false) {
@@ -159,6 +174,17 @@ function attributesOf(call: Call, wanted: Modification, object: KubeObject, old:
     options: sent,
     kind: view?.kind,
   });
+}
+
+/** Refuses an object that grows beyond the limit. An object under deletion may always be written. */
+function assertValueCount(next: KubeObject, old: KubeObject): void {
+  if (countOwnValues(next) <= MAX_OBJECT_VALUES || old.metadata.deletionTimestamp !== undefined) return;
+  if (countOwnValues(old) <= MAX_OBJECT_VALUES) throw tooManyValues(new ValueCountError());
+}
+
+/** Excludes managedFields, which only the size of the object limits. */
+function countOwnValues({ metadata, ...rest }: KubeObject): number {
+  return countValues({ ...rest, metadata: { ...metadata, managedFields: undefined } });
 }
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;

@@ -1,4 +1,5 @@
 /** Reads the object in a request's body and checks it against the kind and path of the request. */
+import { readPacedBody } from '#engine/handlers/pace.ts';
 import { parseBody, type OnDuplicates } from '#engine/body/decode-body.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { type ApiError, badRequest } from '#kube/api-error.ts';
@@ -6,7 +7,8 @@ import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
 
 export async function readRequestObject(call: Call): Promise<KubeObject> {
   const { resource } = call.served;
-  const value = parseBody(await call.request.body(), call.request.contentType, resource, duplicateKeyRecorder(call));
+  const bytes = await readPacedBody(call);
+  const value = parseBody(bytes, call.request.contentType, resource, duplicateKeyRecorder(call));
   return asObject(call, value);
 }
 

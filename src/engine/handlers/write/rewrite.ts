@@ -33,6 +33,8 @@ export async function rewrite(call: Call, { namespace, name, dryRun, change }: R
     if (entry === undefined) throw notFound(resource, name);
     const reading = prepareEntries(call, [entry]);
     if (reading !== undefined) await reading;
+    call.pace.noteSize(entry.bytes.length);
+    if (call.pace.isLarge) await call.pace.step();
     const oldObject = decodeEntry(entry, resource);
     const object = deepClone(oldObject);
     change(object);

@@ -27,19 +27,44 @@ const metadataOnly: CompiledSchema = compileSchema(
 
 type OnUnknown = (path: string) => void;
 
+type ToError = (why: string) => ApiError;
+
 /**
- * Modifies the object in place. Returns warnings for removed and duplicate fields, or throws under `Strict`. `refuse`
+ * Modifies the object in place. Returns warnings for removed and duplicate fields, or throws under `Strict`. `toError`
  * builds the error for an object that is not of its kind.
  */
 export function shapeObject(
   call: Call,
   object: KubeObject,
   fieldValidation: FieldValidation,
-  throwIfInvalid: (why: string) => ApiError = (why) => undecodable(call, why),
+  toError: ToError = (why) => undecodable(call, why),
 ): string[] {
-  const { schema, resource } = call.served;
+  assertDecodable(call, object, toError);
+  return shapeDecodable(call, object, fieldValidation, toError);
+}
+
+/** Like shapeObject, in two turns if the object is large. */
+export async function shapeInTurns(
+  call: Call,
+  object: KubeObject,
+  fieldValidation: FieldValidation,
+  toError: ToError = (why) => undecodable(call, why),
+): Promise<string[]> {
+  await call.pace.step();
+  assertDecodable(call, object, toError);
+  await call.pace.step();
+  const warnings = shapeDecodable(call, object, fieldValidation, toError);
+  await call.pace.step();
+  return warnings;
+}
+
+function assertDecodable({ served: { schema, resource } }: Call, object: KubeObject, toError: ToError): void {
   const problem = decodeTypeError(object, resource.builtIn ? schema : metadataOnly);
-  if (problem !== undefined) throw throwIfInvalid(problem);
+  if (problem !== undefined) throw toError(problem);
+}
+
+function shapeDecodable(call: Call, object: KubeObject, fieldValidation: FieldValidation, toError: ToError): string[] {
+  const { schema, resource } = call.served;
   const paths: string[] = [];
   const collect = (path: string) => {
     if (paths.length < MAX_NOTED) paths.push(path);
@@ -49,8 +74,7 @@ export function shapeObject(
   else pruneCustom(object, schema, paths, onUnknown);
   const errors =
     fieldValidation === 'Ignore' ? [] : strictDecodingErrors(paths.slice(0, MAX_REPORTED), call.notes.duplicates);
-  if (fieldValidation === 'Strict' && errors.length > 0)
-    throw throwIfInvalid(`strict decoding error: ${errors.join(', ')}`);
+  if (fieldValidation === 'Strict' && errors.length > 0) throw toError(`strict decoding error: ${errors.join(', ')}`);
   schema.applyDefaults(object);
   return asWarnings(errors);
 }

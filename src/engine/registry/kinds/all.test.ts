@@ -9,7 +9,7 @@ import { groupResource } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 
 const EXPECTED = `
-v1: configmaps(cm) events(ev) namespaces(ns) nodes(no) persistentvolumeclaims(pvc) persistentvolumes(pv) pods(po) resourcequotas(quota) secrets serviceaccounts(sa) services(svc)
+v1: configmaps(cm) events(ev) limitranges(limits) namespaces(ns) nodes(no) persistentvolumeclaims(pvc) persistentvolumes(pv) pods(po) resourcequotas(quota) secrets serviceaccounts(sa) services(svc)
 admissionregistration.k8s.io/v1: mutatingwebhookconfigurations validatingadmissionpolicies validatingadmissionpolicybindings validatingwebhookconfigurations
 apiregistration.k8s.io/v1: apiservices
 apps/v1: controllerrevisions

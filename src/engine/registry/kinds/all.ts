@@ -11,6 +11,7 @@ import { controllerRevisions } from '#engine/registry/kinds/controller-revision.
 import { endpointSlices } from '#engine/registry/kinds/endpoint-slice.ts';
 import { events } from '#engine/registry/kinds/core/event.ts';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
+import { limitRanges } from '#engine/registry/kinds/core/limit-range.ts';
 import { leases } from '#engine/registry/kinds/lease.ts';
 import { namespaces } from '#engine/registry/kinds/core/namespace.ts';
 import { nodes } from '#engine/registry/kinds/core/node.ts';
@@ -30,6 +31,7 @@ import type { Resource } from '#engine/registry/resource.ts';
 export const builtInResources: readonly Resource[] = [
   configMaps,
   events,
+  limitRanges,
   namespaces,
   nodes,
   persistentVolumeClaims,

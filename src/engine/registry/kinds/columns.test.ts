@@ -18,6 +18,7 @@ import { persistentVolumes } from '#engine/registry/kinds/volumes/persistent-vol
 import { podDisruptionBudgets } from '#engine/registry/kinds/pod/pod-disruption-budget.ts';
 import { priorityClasses } from '#engine/registry/kinds/priority-class.ts';
 import { clusterRoles, roleBindings } from '#engine/registry/kinds/access/rbac.ts';
+import { limitRanges } from '#engine/registry/kinds/core/limit-range.ts';
 import { resourceQuotas } from '#engine/registry/kinds/core/resource-quota.ts';
 import { secrets } from '#engine/registry/kinds/core/secret.ts';
 import { serviceAccounts } from '#engine/registry/kinds/core/service-account.ts';
@@ -36,6 +37,7 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
     { Data: 3, Age },
   ],
   'a secret': [secrets, { type: 'Opaque', data: { a: 'AA==' } }, { Type: 'Opaque', Data: 1, Age }],
+  'a limit range shows when it was created': [limitRanges, {}, { 'Created At': CREATED }],
   'a lease': [leases, { spec: { holderIdentity: 'me' } }, { Holder: 'me', Age }],
   'a ready node with roles': [
     nodes,

@@ -7,6 +7,7 @@ import { apiServices } from '#engine/registry/kinds/api-service.ts';
 import { events } from '#engine/registry/kinds/core/event.ts';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
 import { anObject, created, CREATED, type Fields, UID } from '#engine/registry/kinds/testing/sample-kind.ts';
+import { limitRanges } from '#engine/registry/kinds/core/limit-range.ts';
 import { namespaces } from '#engine/registry/kinds/core/namespace.ts';
 import { nodes } from '#engine/registry/kinds/core/node.ts';
 import { persistentVolumeClaims } from '#engine/registry/kinds/volumes/persistent-volume-claim.ts';
@@ -30,6 +31,23 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
     namespaces,
     { spec: { finalizers: ['example.com/x'] } },
     { spec: { finalizers: ['example.com/x', 'kubernetes'] }, status: { phase: 'Active' } },
+  ],
+  'the default limit of a container is its maximum, its default request the limit or the minimum': [
+    limitRanges,
+    { spec: { limits: [{ type: 'Container', max: { cpu: '2000m' }, min: { memory: '1Mi', cpu: '1' } }] } },
+    {
+      spec: {
+        limits: [
+          {
+            type: 'Container',
+            max: { cpu: '2' },
+            min: { memory: '1Mi', cpu: '1' },
+            default: { cpu: '2' },
+            defaultRequest: { memory: '1Mi', cpu: '2' },
+          },
+        ],
+      },
+    },
   ],
   'stringData of a secret becomes data': [
     secrets,

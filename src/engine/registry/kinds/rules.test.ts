@@ -16,6 +16,7 @@ import { persistentVolumes } from '#engine/registry/kinds/volumes/persistent-vol
 import { podDisruptionBudgets } from '#engine/registry/kinds/pod/pod-disruption-budget.ts';
 import { priorityClasses } from '#engine/registry/kinds/priority-class.ts';
 import { clusterRoleBindings, clusterRoles, roles } from '#engine/registry/kinds/access/rbac.ts';
+import { limitRanges } from '#engine/registry/kinds/core/limit-range.ts';
 import { resourceQuotas } from '#engine/registry/kinds/core/resource-quota.ts';
 import { secrets } from '#engine/registry/kinds/core/secret.ts';
 import { services } from '#engine/registry/kinds/core/service.ts';
@@ -190,6 +191,51 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       'spec.hard[pods]: Invalid value: "-1": must be greater than or equal to 0',
       'spec.hard[cats]: Invalid value: "cats": must be a standard resource type or fully qualified',
       'spec.hard[cats]: Invalid value: "cats": must be a standard resource for quota',
+    ],
+  ],
+  'quota: scopes that are unknown, contradict each other or do not apply': [
+    resourceQuotas,
+    {
+      spec: {
+        hard: { pods: '1', 'requests.storage': '1Gi', 'count/jobs.batch': '1500m' },
+        scopes: ['BestEffort', 'NotBestEffort', 'Sunny'],
+        scopeSelector: { matchExpressions: [{ scopeName: 'PriorityClass', operator: 'In' }] },
+      },
+    },
+    [
+      'spec.hard[count/jobs.batch]: Invalid value: "1500m": must be an integer',
+      'spec.scopes: Invalid value: ["BestEffort","NotBestEffort","Sunny"]: unsupported scope applied to resource',
+      'spec.scopes: Invalid value: ["BestEffort","NotBestEffort","Sunny"]: unsupported scope applied to resource',
+      'spec.scopes: Invalid value: ["BestEffort","NotBestEffort","Sunny"]: unsupported scope',
+      'spec.scopes: Invalid value: ["BestEffort","NotBestEffort","Sunny"]: conflicting scopes',
+      'spec.scopeSelector.matchExpressions: Invalid value: {"matchExpressions":[{"scopeName":"PriorityClass","operator":"In"}]}: unsupported scope applied to resource',
+      "spec.scopeSelector.matchExpressions.values: Required value: must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
+    ],
+  ],
+  'limit range: values that contradict each other': [
+    limitRanges,
+    {
+      spec: {
+        limits: [
+          { type: 'Container', min: { cpu: '2' }, max: { cpu: '1' } },
+          { type: 'Pod', default: { cpu: '1' }, maxLimitRequestRatio: { memory: '500m' } },
+          { type: 'Pod', max: { cats: '1' } },
+          { type: 'PersistentVolumeClaim' },
+          { type: 'Cat' },
+        ],
+      },
+    },
+    [
+      'spec.limits[0].min[cpu]: Invalid value: "2": min value 2 is greater than max value 1',
+      'spec.limits[0].defaultRequest[cpu]: Invalid value: "1": min value 2 is greater than default request value 1',
+      'spec.limits[0].default[cpu]: Invalid value: "2": min value 2 is greater than default value 1',
+      "spec.limits[1].default: Forbidden: may not be specified when `type` is 'Pod'",
+      'spec.limits[1].maxLimitRequestRatio[memory]: Invalid value: "500m": ratio 500m is less than 1',
+      'spec.limits[2].type: Duplicate value: "Pod"',
+      'spec.limits[2].max[cats]: Invalid value: "cats": must be a standard resource type or fully qualified',
+      'spec.limits[2].max[cats]: Invalid value: "cats": must be a standard resource for containers',
+      'spec.limits[3].limits: Required value: either minimum or maximum storage value is required, but neither was provided',
+      'spec.limits[4].type: Invalid value: "Cat": must be a standard limit type or fully qualified',
     ],
   ],
   'lease: invalid duration and transitions': [

@@ -1,5 +1,6 @@
 /** Decodes the HTTP response of a webhook, with client-go's messages. Pure; throws CallFailure for invalid responses. */
-import { NestingError, parseJson } from '#engine/encoding/json.ts';
+import { NestingError } from '#engine/encoding/json-bounds.ts';
+import { parseJson } from '#engine/encoding/json.ts';
 import { CallFailure } from '#engine/remote/webhooks/call-failure.ts';
 import type { HttpResponse } from '#engine/remote/webhooks/review-poster.ts';
 import { findGoJsonError } from '#kube/go/go-json-error.ts';

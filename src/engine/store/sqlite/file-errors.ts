@@ -32,6 +32,10 @@ function sqliteCode(error: unknown): number | undefined {
   return typeof code === 'number' ? code & 0xff : undefined;
 }
 
+export function isDiskFull(error: unknown): boolean {
+  return sqliteCode(error) === SQLITE_FULL;
+}
+
 export function isDiskFullOrIoError(error: unknown): boolean {
   const code = sqliteCode(error);
   return code === SQLITE_IOERR || code === SQLITE_FULL || code === SQLITE_CANTOPEN;

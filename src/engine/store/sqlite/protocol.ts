@@ -32,7 +32,10 @@ export type Reply =
   /** There are no more chunks; the file is now open for writing. */
   | { readonly kind: 'end' }
   | { readonly kind: 'done' }
-  | { readonly kind: 'failed'; readonly damaged: boolean; readonly message: string };
+  | { readonly kind: 'failed'; readonly why: FailureKind; readonly message: string };
+
+/** `full`: the disk is full. */
+type FailureKind = 'damaged' | 'full' | 'unavailable';
 
 export interface WorkerSetup {
   readonly file: string;

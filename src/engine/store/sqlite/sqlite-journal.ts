@@ -4,9 +4,10 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { Worker } from 'node:worker_threads';
-import { invariant } from '#lib/invariant.ts';
+import { invariant, unreachable } from '#lib/invariant.ts';
+import { DiskReserve } from '#engine/store/sqlite/disk-reserve.ts';
 import type { Journal, LogRecord } from '#engine/store/journal.ts';
-import { StoreDamagedError, StoreUnavailableError } from '#engine/store/store.ts';
+import { StoreDamagedError, StoreFullError, StoreUnavailableError } from '#engine/store/store.ts';
 import type { Reply, Request, WorkerSetup } from '#engine/store/sqlite/protocol.ts';
 import { pack, maxPackedBytes, typeNumber, unpackRecords } from '#engine/store/sqlite/record-codec.ts';
 
@@ -27,14 +28,22 @@ export class SqliteJournal implements Journal {
   #lastAppended = 0;
   #closed: Promise<void> | undefined;
 
+  readonly #reserve: DiskReserve;
+
   constructor(file: string) {
     this.name = file;
+    this.#reserve = new DiskReserve(`${file}-reserve`);
+  }
+
+  get isSpaceScarce(): boolean {
+    return this.#reserve.isScarce;
   }
 
   async open(): Promise<{ compactedRevision: number }> {
     const reply = await this.#request({ kind: 'open' });
     invariant(reply.kind === 'opened', 'the reply to open is opened');
     this.#lastAppended = reply.compactedRevision;
+    this.#reserve.start();
     return { compactedRevision: reply.compactedRevision };
   }
 
@@ -59,7 +68,16 @@ export class SqliteJournal implements Journal {
     const packed = room > SHARED_BYTES ? new SharedArrayBuffer(room) : undefined;
     const length = packBatch(Buffer.from(packed ?? this.#shared), batch);
     const last = batch[batch.length - 1]!.entry.revision;
-    await this.#request({ kind: 'append', length, after: this.#lastAppended, last, packed });
+    const request = { kind: 'append', length, after: this.#lastAppended, last, packed } as const;
+    try {
+      await this.#request(request);
+    } catch (error) {
+      if (!(error instanceof StoreFullError)) throw error;
+      // The reserve is for deletions. Others in the same batch fail with it.
+      this.#reserve.release();
+      if (!batch.every(({ isUrgent }) => isUrgent === true)) throw error;
+      await this.#request(request);
+    }
     this.#lastAppended = last;
   }
 
@@ -70,6 +88,7 @@ export class SqliteJournal implements Journal {
   /** For tests: makes SQLite report a full disk when the file would need more pages; 0 lifts the limit. */
   async limitPages(pages: number): Promise<void> {
     await this.#request({ kind: 'limit', pages });
+    await this.#reserve.check();
   }
 
   /** Copies all acknowledged data into a store file. Writes wait meanwhile. */
@@ -84,6 +103,7 @@ export class SqliteJournal implements Journal {
   }
 
   async #close(): Promise<void> {
+    await this.#reserve.stop();
     if (!this.#worker) return;
     await this.#request({ kind: 'close' });
     await this.#exited;
@@ -94,7 +114,7 @@ export class SqliteJournal implements Journal {
     this.#worker.postMessage(request);
     const reply = await new Promise<Reply>((resolve, reject) => this.#waiting.push({ resolve, reject }));
     if (reply.kind !== 'failed') return reply;
-    throw reply.damaged ? new StoreDamagedError(reply.message) : new StoreUnavailableError(reply.message);
+    throw toStoreError(reply);
   }
 
   #start(): Worker {
@@ -112,6 +132,19 @@ export class SqliteJournal implements Journal {
       });
     });
     return worker;
+  }
+}
+
+function toStoreError({ why, message }: Extract<Reply, { kind: 'failed' }>): Error {
+  switch (why) {
+    case 'damaged':
+      return new StoreDamagedError(message);
+    case 'full':
+      return new StoreFullError(message);
+    case 'unavailable':
+      return new StoreUnavailableError(message);
+    default:
+      return unreachable(why);
   }
 }
 

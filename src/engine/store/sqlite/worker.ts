@@ -2,7 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { unreachable } from '#lib/invariant.ts';
 import { createFile } from '#engine/store/sqlite/create-file.ts';
-import { FileDamagedError, toOpenError, toWriteError } from '#engine/store/sqlite/file-errors.ts';
+import { FileDamagedError, isDiskFull, toOpenError, toWriteError } from '#engine/store/sqlite/file-errors.ts';
 import { checkFile } from '#engine/store/sqlite/file-check.ts';
 import { LogReader } from '#engine/store/sqlite/log-reader.ts';
 import { LogWriter } from '#engine/store/sqlite/log-writer.ts';
@@ -21,7 +21,9 @@ port.on('message', (request: Request) => {
   } catch (cause) {
     const opening = request.kind === 'open' || request.kind === 'read';
     const error = opening ? toOpenError(file, cause) : toWriteError(file, cause);
-    reply = { kind: 'failed', damaged: error instanceof FileDamagedError, message: error.message };
+    const isFull = !opening && isDiskFull(cause);
+    const why = error instanceof FileDamagedError ? 'damaged' : isFull ? 'full' : 'unavailable';
+    reply = { kind: 'failed', why, message: error.message };
   }
   port.postMessage(reply, reply.kind === 'chunk' && reply.packed ? [reply.packed] : []);
   if (request.kind === 'close') port.close();

@@ -7,6 +7,7 @@ import { StoreUnavailableError } from '#engine/store/store.ts';
 
 export class MemoryJournal implements Journal {
   readonly name = 'memory';
+  isSpaceScarce = false;
   readonly #records = new Map<number, LogRecord>();
   #compactedRevision = 0;
   #fault: string | undefined;

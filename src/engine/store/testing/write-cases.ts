@@ -96,6 +96,21 @@ export const writeCases: Cases = {
     assert.equal(store.revision, 3);
   },
 
+  async 'lists the latest versions with writes in flight'(bed) {
+    const store = await bed.open();
+    await Promise.all([put(store, 'n/gone'), put(store, 'n/kept'), put(store, 'other/x')]);
+    const shown = () =>
+      store
+        .listLatest('pods', 'n/')
+        .map(({ id }) => id)
+        .sort();
+    const writes = [put(store, 'n/new'), put(store, 'n/kept', 'again'), remove(store, 'n/gone'), put(store, 'other/y')];
+    assert.deepEqual(shown(), ['n/kept', 'n/new']);
+    await Promise.all(writes);
+    assert.deepEqual(shown(), ['n/kept', 'n/new']);
+    assert.deepEqual(store.listLatest('none', ''), []);
+  },
+
   async 'builds on writes in flight'(bed) {
     const store = await bed.open();
     const writes = [put(store, 'a'), put(store, 'a'), remove(store, 'a'), put(store, 'a', 'end')];

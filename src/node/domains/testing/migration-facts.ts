@@ -18,6 +18,7 @@ const STORED = { uid: 'u', resourceVersion: '1', creationTimestamp: timestamp(NO
 export const node: DomainWorld['node'] = {
   name: 'n1',
   hostIp: '127.0.0.1',
+  sandboxed: false,
   capabilities: { machines: [], accelerator: 'tcg', version: 'QEMU 7.2' },
 };
 export const REQUESTED: MigrationState = {

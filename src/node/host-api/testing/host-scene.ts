@@ -52,7 +52,6 @@ export async function startHostScene(t: TestContext): Promise<HostScene> {
     t.after(() => agents.stop());
     const api = await openHostApi({
       dir,
-      guestUser: undefined,
       devDir: join(dir, 'dev'),
       hypervisor,
       readings: new DeviceReadings({ hypervisor, clock }),

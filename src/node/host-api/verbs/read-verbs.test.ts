@@ -32,7 +32,6 @@ async function aScene() {
   };
   const host = await openHostApi({
     dir: undefined,
-    guestUser: undefined,
     hypervisor,
     readings,
     agents,

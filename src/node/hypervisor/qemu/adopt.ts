@@ -58,9 +58,17 @@ async function findLeftoverProcesses(root: string): Promise<ReadonlyMap<string, 
 async function endUnreachableGuests(
   leftovers: ReadonlyMap<string, readonly ProcessIdentity[]>,
   dirs: readonly DomainDir[],
-  { clock, log }: QemuContext,
+  { clock, log, sandboxes }: QemuContext,
 ): Promise<void> {
   const known = new Set(dirs.map(({ id }) => id));
+  // The processes of a sandbox do not show a directory that was removed.
+  for (const id of (await sandboxes?.list()) ?? []) {
+    if (known.has(id)) continue;
+    log.error({ domain: id }, 'The directory of a guest was removed; ending the guest');
+    await sandboxes
+      ?.remove(id)
+      .catch((err: unknown) => log.error({ err, domain: id }, 'Cannot end a guest whose directory was removed'));
+  }
   for (const [id, processes] of leftovers) {
     if (known.has(id) || processes.length === 0) continue;
     log.error(
@@ -115,9 +123,10 @@ async function removeInterruptedStart(
   dir: DomainDir,
   record: DomainRecord | undefined,
   processes: readonly ProcessIdentity[],
-  { clock }: QemuContext,
+  { clock, sandboxes }: QemuContext,
 ): Promise<void> {
   await killAll(processes, clock);
+  await sandboxes?.remove(dir.id);
   if (record !== undefined) for (const { name } of tapsOf(record.definition)) await removeTap(name);
   await dir.remove();
 }

@@ -38,7 +38,7 @@ function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
       ...{ dir, qemu, swtpm: undefined, onChange: () => undefined },
       record: { version: 1, definition, paused: false, started },
       context: {
-        ...{ clock, log: silentLog, user: undefined, accelerator: 'tcg' },
+        ...{ clock, log: silentLog, sandboxes: undefined, accelerator: 'tcg' },
         ...{ qemuBinary: 'sleep', swtpmBinary: 'sleep', ovmfDir: '/' },
       },
     });

@@ -36,9 +36,10 @@ import { hasMigratedAway, migrationView, combineStates } from '#node/hypervisor/
 import { readQemuError, qemuExitText } from '#node/hypervisor/qemu/monitor/monitor.ts';
 import type { DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
 import { QemuConnection } from '#node/hypervisor/qemu/monitor/qemu-connection.ts';
-import type { QmpClient, QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import { asText, type QmpClient, type QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import { killQemu, quitOrKill } from '#node/hypervisor/qemu/monitor/quit.ts';
-import { createFileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
+import { linkAccess, ownUserAccess } from '#node/hypervisor/qemu/process/file-access.ts';
+import { SHARED_DISKS_GID } from '#node/hardware/guest-user.ts';
 import {
   PAUSED,
   parseRunState,
@@ -86,7 +87,8 @@ export class QemuDomain {
     this.#current = combineStates(parts.record.migration, PAUSED);
     const { dir, qemu, context } = parts;
     const store = (this.#store = new RecordStore(dir, parts.record));
-    const { clock, user } = context;
+    const { clock } = context;
+    const { user, files } = accessOf(parts);
     this.#log = context.log.child({ domain: dir.id });
     this.#connection = new QemuConnection({
       ...{ dir, qemu, clock, log: this.#log },
@@ -95,12 +97,11 @@ export class QemuDomain {
       onExit: () => this.#onExit(),
     });
     const withQmp = <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => this.#withQmp(verb, work);
-    const files = createFileAccess({ user, run: dir.run, pid: qemu.identity.pid });
     const hasEnded = () => this.#current.state === 'ended';
     this.display = new GuestDisplay({ dir, definition: () => store.current.definition, hasEnded, withQmp });
     this.copies = new DiskCopies({
       ...{ clock, withQmp, hasEnded, bytesPerSecond: context.copyBytesPerSecond },
-      pathOf: (copyId, path) => files.pathOf(copyName(copyId), path),
+      pathOf: (copyId, path) => files.pathOf(copyName(copyId), path, { isReadOnly: false }),
       releasePath: (copyId) => files.release(copyName(copyId)),
       onFailure: () => this.#resumeAfterCopy(),
       records: () => store.current.copies ?? [],
@@ -176,7 +177,9 @@ export class QemuDomain {
     const { qemu } = this.#parts;
     if (this.#record.ended !== undefined || !(await qemu.isAlive())) {
       await killQemu(qemu);
-      await this.#end({ state: 'ended', how: 'crashed', message: 'QEMU ended while no node agent was running' });
+      const reason = await this.#describeKill();
+      const message = `QEMU ended while no node agent was running${reason === undefined ? '' : `: ${reason}`}`;
+      await this.#end({ state: 'ended', how: 'crashed', message });
       return 'domain';
     }
     try {
@@ -293,7 +296,7 @@ export class QemuDomain {
     if (STATE_EVENTS.has(name)) void this.#withRetry(() => this.#refresh());
     for (const part of [this.hotplug, this.migration, this.channels, this.#watchdog]) part.onEvent({ name, data });
     if (name !== 'JOB_STATUS_CHANGE' || data['status'] !== 'concluded') return;
-    if (isCopyName(String(data['id']))) this.#notify();
+    if (isCopyName(asText(data['id']))) this.#notify();
   }
 
   async #refresh(): Promise<QemuRunState> {
@@ -364,8 +367,13 @@ export class QemuDomain {
   async #onExit(): Promise<void> {
     const { qemu, dir } = this.#parts;
     const how = this.#destroying ? 'destroyed' : 'crashed';
-    const why = this.#watchdog.endMessage ?? qemuExitText(qemu, await readQemuError(dir));
+    const reason = (await this.#describeKill()) ?? (await readQemuError(dir));
+    const why = this.#watchdog.endMessage ?? qemuExitText(qemu, reason);
     await this.#end({ state: 'ended', how, ...(how === 'crashed' && { message: why }) });
+  }
+
+  async #describeKill(): Promise<string | undefined> {
+    return await this.#parts.context.sandboxes?.describeKill(this.#parts.dir.id);
   }
 
   #quit(): Promise<void> {
@@ -395,9 +403,17 @@ export class QemuDomain {
     if (swtpm !== undefined && !(await swtpm.waitForExit(SWTPM_MS))) await swtpm.kill('SIGKILL');
     // A hotplug of an interface may still be running.
     await this.hotplug.idle;
-    await Promise.all([removeTaps(this.#record.definition, this.#log), removeKeyFiles(dir)]);
+    await Promise.all([removeTaps(this.#record.definition, this.#log), removeKeyFiles(dir), this.#removeSandbox()]);
     await this.#recordEnd(ended);
     this.#setState(ended);
+  }
+
+  async #removeSandbox(): Promise<void> {
+    const { dir, context, record } = this.#parts;
+    if (record.sandboxed !== true) return;
+    await context.sandboxes
+      ?.remove(dir.id)
+      .catch((err: unknown) => this.#log.error({ err }, 'Cannot remove the sandbox of a domain that has ended'));
   }
 
   /** Records the end. The domain also ends if that fails, as on a full disk; the next node agent notices it by itself. */
@@ -417,4 +433,16 @@ export class QemuDomain {
   #notify(): void {
     this.#parts.onChange(this.#parts.dir.id);
   }
+}
+
+/** The user of all guests of versions without sandboxes. */
+const EARLIER_USER = { uid: SHARED_DISKS_GID, gid: SHARED_DISKS_GID };
+
+/** Returns the user of the guest's processes, if it is not our own, and how they get access to more files. */
+function accessOf({ dir, record, context: { sandboxes } }: QemuDomainParts) {
+  if (sandboxes === undefined) return { user: undefined, files: ownUserAccess };
+  const user = sandboxes.userOf(dir.id);
+  if (record.sandboxed === true) return { user, files: sandboxes.accessOf(dir.id) };
+  const files = linkAccess({ user: EARLIER_USER, run: dir.run, targetUid: user.uid });
+  return { user: EARLIER_USER, files };
 }

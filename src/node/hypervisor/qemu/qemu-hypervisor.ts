@@ -30,7 +30,7 @@ import type {
 import { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import { DEFAULT_OVMF_DIR } from '#node/hypervisor/qemu/state/firmware.ts';
 import { LogTruncator } from '#node/hypervisor/qemu/process/log-truncator.ts';
-import type { User } from '#node/hypervisor/qemu/process/process.ts';
+import { Sandboxes } from '#node/hypervisor/qemu/sandbox/sandbox.ts';
 import type { QemuDomain } from '#node/hypervisor/qemu/qemu-domain.ts';
 import { startQemuDomain, type StartOptions } from '#node/hypervisor/qemu/start.ts';
 
@@ -42,8 +42,9 @@ export interface QemuHypervisorOptions {
   readonly log: Log;
   readonly qemuBinary?: string;
   readonly swtpmBinary?: string;
-  /** The user that QEMU and swtpm run as, which needs root; undefined for our own user. */
-  readonly guestUser?: User | undefined;
+  /** Runs each guest in a sandbox as a user of its own, which needs root. Default: as our own user. */
+  readonly sandboxed?: boolean;
+  readonly runcBinary?: string;
   readonly ovmfDir?: string;
   /** Bandwidth of each disk copy; default: unlimited. */
   readonly copyBytesPerSecond?: number;
@@ -338,15 +339,16 @@ class QemuHypervisor implements Hypervisor {
   }
 
   async #createContext(): Promise<QemuContext> {
-    const { accel, clock, log, guestUser, qemuBinary, swtpmBinary, ovmfDir, copyBytesPerSecond } = this.#options;
+    const { accel, clock, log, qemuBinary, swtpmBinary, ovmfDir, copyBytesPerSecond } = this.#options;
+    const { sandboxed = false, runcBinary = 'runc' } = this.#options;
     return {
       clock,
       log,
-      user: guestUser,
+      sandboxes: sandboxed ? new Sandboxes(this.#dir, { runcBinary, clock }) : undefined,
       qemuBinary: qemuBinary ?? 'qemu-system-x86_64',
       swtpmBinary: swtpmBinary ?? 'swtpm',
       ovmfDir: ovmfDir ?? DEFAULT_OVMF_DIR,
-      accelerator: await chooseAccelerator(accel, guestUser),
+      accelerator: await chooseAccelerator(accel, { asOtherUser: sandboxed }),
       copyBytesPerSecond,
     };
   }

@@ -7,10 +7,9 @@ import type { FileHandle } from 'node:fs/promises';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { IncomingMigration } from '#node/hypervisor/migration.ts';
-import { addKvmGroup } from '#node/hypervisor/qemu/process/accelerator.ts';
 import { qemuArguments } from '#node/hypervisor/qemu/arguments/qemu-arguments.ts';
 import { findDiskProblem } from '#node/hypervisor/qemu/disks/disk-problem.ts';
-import { QemuExitError } from '#node/hypervisor/qemu/monitor/monitor.ts';
+import { exitError, QemuExitError } from '#node/hypervisor/qemu/monitor/monitor.ts';
 import { clearTpmState } from '#node/hypervisor/qemu/state/move-state.ts';
 import { startLine } from '#node/hypervisor/qemu/process/process-log.ts';
 import type { QemuContext } from '#node/hypervisor/qemu/process/context.ts';
@@ -25,12 +24,16 @@ import {
 } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import type { DomainRecord, MigrationRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
 import { findFirmware, type FirmwareFiles } from '#node/hypervisor/qemu/state/firmware.ts';
-import { GuestPaths } from '#node/hypervisor/qemu/record/guest-paths.ts';
+import { guestPath } from '#node/hypervisor/qemu/record/guest-paths.ts';
+import { giveFile } from '#node/hypervisor/qemu/sandbox/file-owner.ts';
+import { sandboxLimits } from '#node/hypervisor/qemu/sandbox/limits.ts';
+import type { Sandboxes } from '#node/hypervisor/qemu/sandbox/sandbox.ts';
+import { diskFiles, ownFiles } from '#node/hypervisor/qemu/sandbox/visible-files.ts';
 import { ensurePersistentState, type PersistentState } from '#node/hypervisor/qemu/state/persistent-state.ts';
 import { spawnDetached, type DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
 import { QemuDomain } from '#node/hypervisor/qemu/qemu-domain.ts';
 import { lockState } from '#node/hypervisor/qemu/state/state-lock.ts';
-import { startSwtpm } from '#node/hypervisor/qemu/state/swtpm.ts';
+import { startSwtpm, withSwtpm } from '#node/hypervisor/qemu/state/swtpm.ts';
 import { addTap, removeTap, tapName, tapsOf } from '#node/hypervisor/qemu/process/tap.ts';
 
 /** Enough for emulated machines with much memory on a busy host. */
@@ -79,34 +82,38 @@ async function start(
 ): Promise<QemuDomain> {
   signal?.throwIfAborted();
   const firmware = await findFirmware(definition.firmware.loader, context.ovmfDir);
+  const { sandboxes } = context;
+  const user = sandboxes?.userOf(dir.id);
   undo.push(() => dir.clear());
-  await dir.prepare(context.user);
+  await dir.prepare(user);
   const migration = incoming === undefined ? {} : { migration: waitingRecord(incoming) };
-  const record: DomainRecord = { version: 1, definition, paused, ...migration };
+  const sandboxed = sandboxes === undefined ? {} : { sandboxed: true };
+  const record: DomainRecord = { version: 1, definition, paused, ...sandboxed, ...migration };
   await dir.writeRecord(record, { durable: false });
 
   for (const tap of tapsOf(definition)) {
-    await addTap(tap, context.user);
+    await addTap(tap, user);
     undo.push(() => removeTap(tap.name));
   }
   await using lock = await lockState(definition);
-  const persistent = await ensurePersistentState(definition, firmware, context.user);
+  const persistent = await ensurePersistentState(definition, firmware, user);
   if (firmware !== undefined && persistent.nvram === undefined) {
-    await dir.copyIntoRun(firmware.variables, NVRAM, context.user);
+    await dir.copyIntoRun(firmware.variables, NVRAM, user);
   }
 
   if (incoming !== undefined && persistent.tpm !== undefined) await clearTpmState(persistent.tpm);
 
   const killOnUndo = (process: DetachedProcess) => undo.push(() => killProcess(process));
   let swtpm: DetachedProcess | undefined;
-  if (needsTpm(definition)) {
+  if (needsTpm(definition) && sandboxes === undefined) {
     await startSwtpm(dir, { ...context, binary: context.swtpmBinary, stateDirectory: persistent.tpm }, (process) => {
       swtpm = process;
       killOnUndo(process);
     });
   }
   signal?.throwIfAborted();
-  const qemu = await spawnQemu(dir, definition, { firmware, persistent, lock, incoming }, context);
+  if (sandboxes !== undefined) undo.push(() => sandboxes.remove(dir.id));
+  const qemu = await startQemu(dir, definition, { firmware, persistent, lock, incoming }, context);
   killOnUndo(qemu);
 
   const startedAtMs = incoming?.startedAtMs ?? context.clock.now();
@@ -132,13 +139,76 @@ interface QemuFiles {
   readonly incoming: IncomingMigration | undefined;
 }
 
-async function spawnQemu(
+async function startQemu(
   dir: DomainDir,
   definition: DomainDefinition,
-  { firmware, persistent, lock, incoming }: QemuFiles,
-  { accelerator, user, qemuBinary, clock }: QemuContext,
+  files: QemuFiles,
+  context: QemuContext,
 ): Promise<DetachedProcess> {
-  const paths = new GuestPaths(dir, { inherit: user !== undefined });
+  const log = await dir.openLog('qemu.log');
+  try {
+    const words = [...buildArguments(dir, definition, files, context), '-chardev', qemuMarker(dir.id)];
+    await log.write(startLine(context.qemuBinary, words));
+    // Threads inherit the niceness of their process, so it must be set before QEMU starts; `nice` execs QEMU.
+    const { nice } = definition;
+    const prefix = nice === undefined ? [] : ['nice', '-n', String(nice)];
+    const command = [...prefix, context.qemuBinary, ...words];
+    const { sandboxes } = context;
+    if (sandboxes !== undefined)
+      return await startSandboxed(dir, definition, { ...files, command }, log.fd, context, sandboxes);
+    const [program = '', ...args] = command;
+    return await spawnDetached(
+      { command: program, args, cwd: dir.run, logFd: log.fd, fds: lockFds(files) },
+      context.clock,
+    );
+  } finally {
+    await log.close();
+  }
+}
+
+async function startSandboxed(
+  dir: DomainDir,
+  definition: DomainDefinition,
+  { command, ...files }: QemuFiles & { readonly command: readonly string[] },
+  logFd: number,
+  { accelerator, qemuBinary, swtpmBinary }: QemuContext,
+  sandboxes: Sandboxes,
+): Promise<DetachedProcess> {
+  const disks = diskFiles(definition);
+  for (const { path, use } of disks) {
+    await giveFile(path, sandboxes.userOf(dir.id), use).catch((cause: unknown) => {
+      throw new HypervisorError(`the disk "${path}" cannot be opened: ${(cause as Error).message}`, { cause });
+    });
+  }
+  const hasTpm = needsTpm(definition);
+  const swtpmLog = hasTpm ? await dir.openLog('swtpm.log') : undefined;
+  try {
+    const qemu = await sandboxes.start(dir, {
+      command: hasTpm ? withSwtpm(dir.id, swtpmBinary, command) : command,
+      files: [...ownFiles(dir, definition, { ...files, binaries: [qemuBinary, swtpmBinary] }), ...disks],
+      limits: sandboxLimits(definition, accelerator),
+      needsKvm: accelerator === 'kvm',
+      logFd,
+      fds: [...(swtpmLog === undefined ? [] : [swtpmLog.fd]), ...lockFds(files)],
+    });
+    if (qemu === undefined) throw await exitError(dir);
+    return qemu;
+  } finally {
+    await swtpmLog?.close();
+  }
+}
+
+/** QEMU only holds the descriptor of the lock; it does not use it. */
+function lockFds({ lock }: QemuFiles): number[] {
+  return lock === undefined ? [] : [lock.fd];
+}
+
+function buildArguments(
+  dir: DomainDir,
+  definition: DomainDefinition,
+  { firmware, persistent, incoming }: QemuFiles,
+  { accelerator, clock }: QemuContext,
+): string[] {
   const args = qemuArguments(definition, {
     accelerator,
     qmpSocket: QMP_SOCKET,
@@ -148,36 +218,11 @@ async function spawnQemu(
     redirectionSocket: (deviceId) => `${deviceId}.sock`,
     nowMs: () => clock.now(),
     ...(needsTpm(definition) ? { tpmSocket: TPM_SOCKET } : {}),
-    ...(firmware === undefined
-      ? {}
-      : { nvram: persistent.nvram ? paths.pathFor(persistent.nvram) : NVRAM, ovmfCode: firmware.code }),
-    pathOf: (absolute) => paths.pathFor(absolute),
+    ...(firmware === undefined ? {} : { nvram: persistent.nvram ?? NVRAM, ovmfCode: firmware.code }),
+    pathOf: (absolute) => guestPath(dir, absolute),
     tapOf: (deviceId) => tapName(definition.id, deviceId),
   });
-  const log = await dir.openLog('qemu.log');
-  try {
-    const defer = incoming === undefined ? [] : ['-incoming', 'defer'];
-    const words = [...args, ...defer, '-chardev', qemuMarker(dir.id)];
-    await log.write(startLine(qemuBinary, words));
-    const { nice } = definition;
-    return await spawnDetached(
-      {
-        // Threads inherit the niceness of their process, so it must be set before QEMU starts; `nice` execs QEMU.
-        ...(nice === undefined
-          ? { command: qemuBinary, args: words }
-          : { command: 'nice', args: ['-n', String(nice), qemuBinary, ...words] }),
-        cwd: dir.run,
-        user: await addKvmGroup(user, accelerator),
-        logFd: log.fd,
-        // QEMU only holds the descriptor of the lock; it does not use it.
-        fds: [...(await paths.open()), ...(lock === undefined ? [] : [lock.fd])],
-      },
-      clock,
-    );
-  } finally {
-    await log.close();
-    await paths.close();
-  }
+  return [...args, ...(incoming === undefined ? [] : ['-incoming', 'defer'])];
 }
 
 /** Returns the argument by which a QEMU is found if its pid was not recorded: an unused character device. */

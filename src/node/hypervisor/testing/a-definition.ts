@@ -1,7 +1,7 @@
 /** A small guest with one device of most types, at the addresses of our layout. */
 import type { DeviceAddress } from '#api/devices/learned-device.ts';
 import { newUid } from '#lib/ids.ts';
-import type { Device, DiskSource, DomainDefinition } from '#node/hardware/domain-definition.ts';
+import type { Device, DiskDevice, DiskSource, DomainDefinition } from '#node/hardware/domain-definition.ts';
 
 export function aDefinition(overrides: Partial<DomainDefinition> = {}): DomainDefinition {
   return {
@@ -19,7 +19,7 @@ export function aDefinition(overrides: Partial<DomainDefinition> = {}): DomainDe
 }
 
 /** A virtio disk with this medium; `port` is between 2 and 7. */
-export function aDisk(name: string, port: number, source: DiskSource): Device {
+export function aDisk(name: string, port: number, source: DiskSource): DiskDevice {
   return {
     type: 'disk',
     id: `disk-${name}`,

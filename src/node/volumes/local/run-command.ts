@@ -3,10 +3,10 @@ import { execFile } from 'node:child_process';
 
 const TIMEOUT_MS = 60_000;
 const OUTPUT_BYTES = 256 * 1024;
-const ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
+export const ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 const MESSAGE_CHARACTERS = 500;
 
-interface RunOptions {
+export interface RunOptions {
   /** Default: one minute. */
   readonly timeoutMs?: number;
   /** Kills the program and throws the signal's reason. */
@@ -22,6 +22,12 @@ export type RunCommand = (
 /** Thrown if a program is missing, takes too long or fails. The message contains its output. */
 export class ProgramError extends Error {
   override readonly name = 'ProgramError';
+  readonly reason: string;
+
+  constructor(command: string, args: readonly string[], reason: string, options?: ErrorOptions) {
+    super(`Cannot run ${command} ${args[0] ?? ''}: ${reason}`, options);
+    this.reason = reason;
+  }
 }
 
 export const runCommand: RunCommand = async (command, args, { timeoutMs = TIMEOUT_MS, signal } = {}) => {
@@ -32,7 +38,7 @@ export const runCommand: RunCommand = async (command, args, { timeoutMs = TIMEOU
     if (error === null) return result.resolve({ stdout });
     const output = stderr.trim().slice(0, MESSAGE_CHARACTERS);
     const reason = error.killed === true ? 'it took too long' : output === '' ? error.message : output;
-    result.reject(new ProgramError(`Cannot run ${command} ${args[0] ?? ''}: ${reason}`, { cause: error }));
+    result.reject(new ProgramError(command, args, reason, { cause: error }));
   });
   // Instead of execFile's own signal, which settles at once: the next caller must not find the program still writing.
   const kill = () => void child.kill('SIGKILL');

@@ -3,6 +3,7 @@ import { parseQuantity, quantityToNumber } from '#kube/quantity.ts';
 import type { IntOrString } from '#kube/schema-dsl.ts';
 import type { PreparedVolume } from '#node/volumes/volumes-port.ts';
 import type { RunCommand } from '#node/volumes/local/run-command.ts';
+import type { RunIsolated } from '#node/volumes/local/run-isolated.ts';
 
 /** The reason why a volume cannot be used. `waiting` is retried later, `failed` is not. */
 export interface VolumeRefusal {
@@ -32,11 +33,6 @@ export function isVolumeRefusal(value: object | undefined): value is VolumeRefus
   return value !== undefined && 'is' in value && (value.is === 'waiting' || value.is === 'failed');
 }
 
-export interface GuestProcessUser {
-  readonly uid: number;
-  readonly gid: number;
-}
-
 /** The properties of the machine that volumes depend on. Paths of directories have no symbolic links. */
 export interface VolumesHost {
   readonly nodeName: string;
@@ -46,13 +42,15 @@ export interface VolumesHost {
   readonly hostDiskDirs: readonly string[];
   /** The directory of block devices: /dev. */
   readonly devDir: string;
-  /** The owner of disks; undefined if the agent is not root, so that guests run as the same user. */
-  readonly guestUser: GuestProcessUser | undefined;
   /** True if the agent may create loop devices and mounts. */
   readonly isRoot: boolean;
   readonly run: RunCommand;
+  /** Runs a program that reads an image of a user. In a sandbox, if we are root. */
+  readonly runIsolated: RunIsolated;
   /** Returns the free space of the file system of a directory. */
   readonly freeBytes: (path: string) => Promise<number>;
+  /** Returns the largest file that the file system of a directory can ever hold. */
+  readonly usableBytes: (path: string) => Promise<number>;
 }
 
 /** Sizes are rounded up to this: QEMU needs whole sectors, file systems whole pages. */

@@ -22,13 +22,11 @@ import {
   aVolume,
   DOMAIN_ID,
   hasProgram,
-  isRoot,
   readyVolume,
 } from '#node/volumes/local/testing/volumes-scene.ts';
 
 const MI = 1024 * 1024;
 const claimed = [{ name: 'root', persistentVolumeClaim: { claimName: 'data' } }];
-const needsRoot = { skip: isRoot ? false : 'only root may give files away and make loop devices' };
 const qemuImg = hasProgram('qemu-img') ? {} : { skip: 'qemu-img is not installed' };
 
 describe('volumes of claims', () => {
@@ -210,17 +208,26 @@ describe('volumes of claims', () => {
     );
   });
 
-  it('gives the image to the guest user, who can traverse the directories', needsRoot, async () => {
+  it('creates no disk that the file system can never hold', async () => {
+    await using scene = aScene();
+    const volumes = await scene.open({ usableBytes: async () => 4 * MI });
+    const scratch = (capacity: string) => aVmi([{ name: 'scratch', emptyDisk: { capacity } }]);
+    const refused = await volumes.prepare(scratch('100Ti'), scene.lookups, {});
+    assert.match(
+      'message' in refused ? refused.message : '',
+      /its file system can hold at most 4194304; use a smaller/,
+    );
+    assert.equal((await volumes.prepare(scratch('4Mi'), scene.lookups, {})).is, 'ready');
+  });
+
+  it('creates no image below the floor of free space, and uses those that exist', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume());
-    const volumes = await scene.open({ guestUser: { uid: 64_055, gid: 64_055 } });
-
-    const { source } = readyVolume(await volumes.prepare(aVmi(claimed), scene.lookups, {}), 'root');
-
-    const { uid, gid, mode } = statSync(source.path);
-    assert.deepEqual([uid, gid, mode & 0o777], [64_055, 64_055, 0o600]);
-    assert.equal(statSync(join(source.path, '..')).mode & 0o777, 0o711);
-    assert.equal(statSync(join(source.path, '..')).uid, 0);
+    const below = await scene.open({ freeBytes: async () => -1 });
+    const refused = await below.prepare(aVmi(claimed), scene.lookups, {});
+    assert.deepEqual([refused.is, 'reason' in refused && refused.reason], ['waiting', 'NoSpaceLeft']);
+    await (await scene.open()).prepare(aVmi(claimed), scene.lookups, {});
+    assert.equal((await below.prepare(aVmi(claimed), scene.lookups, {})).is, 'ready');
   });
 });
 
@@ -282,7 +289,7 @@ describe('volumes of domains', () => {
 
   it('waits with the message of a failed program', async () => {
     const run = async () => {
-      throw new ProgramError('Cannot run qemu-img create: no space');
+      throw new ProgramError('qemu-img', ['create'], 'no space');
     };
     await using scene = aScene({ run });
     scene.bind('base', aLocalVolume());

@@ -2,7 +2,7 @@
  * Implements the agent's port to the volumes of guests on this machine. Each kind of volume has its own file; this one
  * dispatches to them and converts system errors to refusals.
  */
-import { realpath, statfs } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import { posix } from 'node:path';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import { hasGeneratedContent } from '#api/storage/generated-content.ts';
@@ -31,6 +31,7 @@ import {
   checkVolumeName,
   removeDomainFiles,
 } from '#node/volumes/local/kinds/domain-files.ts';
+import { freeBytes, storageSize, usableBytes } from '#node/volumes/local/free-space.ts';
 import { prepareFileDisk } from '#node/volumes/local/kinds/file-disk.ts';
 import { prepareEmptyDisk } from '#node/volumes/local/kinds/empty-disk.ts';
 import { prepareOverlay } from '#node/volumes/local/kinds/ephemeral.ts';
@@ -39,6 +40,7 @@ import { prepareHostDisk } from '#node/volumes/local/kinds/host-disk.ts';
 import { detachLoops, detachUnwanted } from '#node/volumes/local/mounts/loop-device.ts';
 import { growVolume, prepareVolume, removeVolumeData } from '#node/volumes/local/kinds/persistent-volume.ts';
 import { ProgramError, runCommand, type RunCommand } from '#node/volumes/local/run-command.ts';
+import { endIsolated, isolate, withoutSandbox } from '#node/volumes/local/run-isolated.ts';
 import {
   hasArchive,
   makeSnapshotFile,
@@ -53,7 +55,6 @@ import {
   parseBytes,
   failedRefusal,
   waitingRefusal,
-  type GuestProcessUser,
   type PreparedDisk,
   type VolumeRefusal,
   type VolumesHost,
@@ -71,26 +72,30 @@ export interface VolumesOptions {
   readonly hostDiskDirs?: readonly string[];
   /** The directory of the node's block devices. Default: /dev. */
   readonly devDir?: string;
-  /** The owner of disks; only root can change the owner. */
-  readonly guestUser?: GuestProcessUser;
   readonly run?: RunCommand;
+  /** True if programs that read images of users run in sandboxes; requires root. */
+  readonly sandboxed?: boolean;
   readonly freeBytes?: VolumesHost['freeBytes'];
+  readonly usableBytes?: VolumesHost['usableBytes'];
   readonly log: Log;
 }
 
 export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
   const nodeDir = await realpath(options.nodeDir);
   const sharedDir = await realpath(options.sharedDir);
+  const { run = runCommand } = options;
+  if (options.sandboxed === true) await endIsolated(run, nodeDir);
   const host: VolumesHost = {
     nodeName: options.nodeName,
     nodeDir,
     sharedDir,
     hostDiskDirs: options.hostDiskDirs ?? [nodeDir, sharedDir].map((dir) => posix.join(dir, 'host-disks')),
     devDir: options.devDir ?? '/dev',
-    guestUser: options.guestUser,
     isRoot: process.getuid?.() === 0,
-    run: options.run ?? runCommand,
+    run,
+    runIsolated: options.sandboxed === true ? isolate(run, nodeDir) : withoutSandbox(run),
     freeBytes: options.freeBytes ?? freeBytes,
+    usableBytes: options.usableBytes ?? usableBytes,
   };
   const transfers = new Transfers();
   const volumeDirs = [nodeDir, sharedDir].map((dir) => posix.join(dir, VOLUMES_DIR));
@@ -130,13 +135,9 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     sealSnapshot: (place) => sealSnapshot(place, host),
     removeSnapshot: (place) => removeSnapshot(place, host),
     fill: (volume, { signal }) => fillVolume(volume, host, { signal }),
+    storageSize: () => storageSize(nodeDir, sharedDir),
     contents: createDiskContents(host, transfers),
   };
-}
-
-async function freeBytes(path: string): Promise<number> {
-  const { bavail, bsize } = await statfs(path);
-  return bavail * bsize;
 }
 
 interface PrepareContext {
@@ -223,7 +224,7 @@ async function prepareOne(
   if (volume.emptyDisk !== undefined) {
     return prepareEmptyDisk({ name, bytes: parseBytes(volume.emptyDisk.capacity) }, domainId, host);
   }
-  if (volume.hostDisk !== undefined) return prepareHostDisk(volume.hostDisk, host);
+  if (volume.hostDisk !== undefined) return prepareHostDisk(volume.hostDisk, vmi.metadata.namespace ?? '', host);
   if (volume.directLun !== undefined) return prepareDirectLun(volume.directLun, host);
   if (volume.cloudInitNoCloud !== undefined) {
     return prepareCloudInit({ name, source: volume.cloudInitNoCloud }, vmi, lookups, host);

@@ -67,6 +67,7 @@ const RULES: Readonly<Record<string, readonly RbacRule[]>> = {
     resourceRule(DEFAULT_READ_VERBS, CORE_GROUP, 'pods'),
   ],
   'pv-protection-controller': [resourceRule([...DEFAULT_READ_VERBS, ...CHANGE], CORE_GROUP, 'persistentvolumes')],
+  'resourcequota-controller': [resourceRule(CHANGE, CORE_GROUP, 'resourcequotas/status')],
   'service-account-controller': [resourceRule(['create', 'get'], CORE_GROUP, 'serviceaccounts')],
   'service-account-token-controller': [
     resourceRule([...DEFAULT_READ_VERBS, ...CHANGE, 'delete'], CORE_GROUP, 'secrets'),

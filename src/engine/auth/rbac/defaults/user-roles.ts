@@ -44,6 +44,7 @@ const VIEW_RULES = [
   resourceRule(
     DEFAULT_READ_VERBS,
     CORE_GROUP,
+    'limitranges',
     'namespaces',
     'namespaces/status',
     'resourcequotas',

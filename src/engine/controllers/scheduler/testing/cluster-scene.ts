@@ -29,6 +29,7 @@ import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import { podBinding } from '#engine/subresources/pod-binding.ts';
 import { podEviction } from '#engine/subresources/pod-eviction.ts';
 import { microTimestamp, timestamp } from '#lib/clock.ts';
+import { FairTurns } from '#lib/fair-turns.ts';
 import { silentLog } from '#lib/log.ts';
 import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
 import { EventRecorder } from '#runtime/events.ts';
@@ -79,6 +80,7 @@ export async function startClusterScene(t: TestContext): Promise<ClusterScene> {
     registry,
     authorizer,
     tokens: () => undefined,
+    turns: new FairTurns(() => 0),
     metrics: createEngineMetrics(new MetricRegistry(), store),
     admission: admissionChain({
       mutating: [lifecycle, taintNewNodes, priorityAdmission(store), tolerateLostNodes],

@@ -1,11 +1,14 @@
 /** ResourceQuota: limits the total resource usage of a namespace. */
 import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
+import { quotaScopeErrors } from '#engine/registry/kinds/core/quota-scope-rules.ts';
+import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { canonicalAmounts, checkAmount, quantityText } from '#engine/registry/kinds/shared/quantities.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import { qualifiedNameErrors } from '#kube/names.ts';
+import { findQuantityError, parseQuantity } from '#kube/quantity.ts';
 import { type Infer, list, map, overrideOptions, quantity, str } from '#kube/schema-dsl.ts';
 
 const scopedResourceSelectorRequirement = apiType(
@@ -56,6 +59,13 @@ const STANDARD = new Set(
   ].flatMap((line) => line.split(' ')),
 );
 
+const INTEGERS = new Set(
+  [
+    'pods resourcequotas services services.nodeports services.loadbalancers replicationcontrollers secrets',
+    'configmaps persistentvolumeclaims',
+  ].flatMap((line) => line.split(' ')),
+);
+
 export const resourceQuotas = defineKind({
   kind: 'ResourceQuota',
   plural: 'resourcequotas',
@@ -74,12 +84,34 @@ export const resourceQuotas = defineKind({
     canonicalAmounts(status.hard);
     canonicalAmounts(status.used);
   },
-  validate: ({ spec }) =>
-    Object.entries(spec?.hard ?? {}).flatMap(([name, amount]) => [
-      ...checkResourceName(`spec.hard[${name}]`, name),
-      ...checkAmount(`spec.hard[${name}]`, amount),
-    ]),
+  validate: ({ spec, status }) => [
+    ...hardErrors('spec.hard', spec?.hard),
+    ...quotaScopeErrors(spec ?? {}),
+    ...hardErrors('status.hard', status?.hard),
+    ...hardErrors('status.used', status?.used),
+  ],
+  validateUpdate({ spec }, { spec: before }) {
+    const scopes = (of: typeof spec) => [...new Set(of?.scopes ?? [])].sort();
+    if (sameValue(scopes(spec), scopes(before))) return [];
+    return [invalidValue('spec.scopes', spec?.scopes, 'field is immutable')];
+  },
 });
+
+function hardErrors(field: string, amounts: Readonly<Record<string, string | number>> | undefined): FieldError[] {
+  return Object.entries(amounts ?? {}).flatMap(([name, amount]) => [
+    ...checkResourceName(`${field}[${name}]`, name),
+    ...checkAmount(`${field}[${name}]`, amount),
+    ...integerErrors(`${field}[${name}]`, name, amount),
+  ]);
+}
+
+/** Objects are counted in whole numbers. */
+function integerErrors(field: string, name: string, amount: string | number): FieldError[] {
+  if (!name.startsWith('count/') && !INTEGERS.has(name)) return [];
+  if (findQuantityError(amount) !== undefined) return [];
+  const { nanos } = parseQuantity(quantityText(amount));
+  return nanos % 10n ** 9n === 0n ? [] : [invalidValue(field, quantityText(amount), 'must be an integer')];
+}
 
 function isLimit(name: string): boolean {
   return name.startsWith('limits.');

@@ -14,16 +14,29 @@ import { checkLabelSelector } from '#engine/registry/kinds/meta/label-selector.t
 import type { EnginePodSpec, PodTemplateSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { checkHooks, forbidHooks } from '#engine/registry/kinds/pod-spec/probe.ts';
 import { checkPodVolumes } from '#engine/registry/kinds/volumes/volume-rules.ts';
-import { duplicateValue, type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
+import {
+  duplicateValue,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  requiredValue,
+  tooMany,
+} from '#kube/field-error.ts';
 import { annotationKeyErrors } from '#kube/names.ts';
 
 type Toleration = NonNullable<EnginePodSpec['tolerations']>[number];
+
+/** More than any node runs in one pod. The status of a pod has an entry for each. */
+const MAX_CONTAINERS = 512;
 
 export function checkPodSpec(field: string, spec: EnginePodSpec): FieldError[] {
   const { containers, initContainers = [], ephemeralContainers = [], volumes = [] } = spec;
   const byName = new Map(volumes.map((volume) => [volume.name, volume]));
   const errors: FieldError[] = [];
   if (containers.length === 0) errors.push(requiredValue(`${field}.containers`));
+  for (const [sort, list] of Object.entries({ containers, initContainers, ephemeralContainers })) {
+    if (list.length > MAX_CONTAINERS) return [tooMany(`${field}.${sort}`, list.length, MAX_CONTAINERS)];
+  }
   const names: [string, string][] = [];
   // Regular containers come first: a duplicate name is reported for the other type.
   const sorts = { containers, initContainers, ephemeralContainers };

@@ -67,9 +67,13 @@ function fixedPart(spec: EnginePodSpec, old: EnginePodSpec): unknown {
 }
 
 function onlyAdded(next: EnginePodSpec['tolerations'] = [], old: EnginePodSpec['tolerations'] = []): boolean {
-  return old.every((kept) =>
-    next.some((one) => sameValue({ ...one, tolerationSeconds: undefined }, { ...kept, tolerationSeconds: undefined })),
-  );
+  const known = new Set(records(next).map(tolerationKey));
+  return records(old).every((kept) => known.has(tolerationKey(kept)));
+}
+
+/** Identifies a toleration, except for its time. */
+function tolerationKey({ key, operator, value, effect }: NonNullable<EnginePodSpec['tolerations']>[number]): string {
+  return JSON.stringify([key, operator, value, effect]);
 }
 
 function checkGates({ schedulingGates = [], nodeName }: EnginePodSpec): FieldError[] {

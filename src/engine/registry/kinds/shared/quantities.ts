@@ -71,7 +71,7 @@ export function checkPositiveAmount(field: string, amount: Amount): FieldError[]
 const CONTAINER_RESOURCES = new Set(['cpu', 'memory', 'ephemeral-storage']);
 
 /** Checks a resource name: `cpu`, `hugepages-2Mi`, `example.com/gpu`. */
-function checkContainerResource(field: string, name: string): FieldError[] {
+export function checkContainerResource(field: string, name: string): FieldError[] {
   const texts = qualifiedNameErrors(name);
   if (texts.length > 0) return texts.map((text) => invalidValue(field, name, text));
   if (name.includes('/') || CONTAINER_RESOURCES.has(name) || name.startsWith('hugepages-')) return [];
@@ -82,7 +82,7 @@ function checkContainerResource(field: string, name: string): FieldError[] {
 }
 
 /** Devices and huge pages cannot be overcommitted: the request must equal the limit. */
-function isOvercommitAllowed(name: string): boolean {
+export function isOvercommitAllowed(name: string): boolean {
   return !name.includes('/') && !name.startsWith('hugepages-');
 }
 

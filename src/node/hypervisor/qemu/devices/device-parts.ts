@@ -8,7 +8,7 @@ import { diskBlockdev, diskDevice } from '#node/hypervisor/qemu/arguments/disk.t
 import { interfaceDevice, interfaceNetdev, netdevName } from '#node/hypervisor/qemu/arguments/interface.ts';
 import { requireChipset } from '#node/hypervisor/qemu/arguments/qemu-arguments.ts';
 import { readBlockNodes } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
-import type { User } from '#node/hypervisor/qemu/process/process.ts';
+import type { ProcessUser } from '#node/hardware/guest-user.ts';
 import { QmpError, type QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import type { FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
 import { addTap, removeTap, tapName } from '#node/hypervisor/qemu/process/tap.ts';
@@ -22,7 +22,7 @@ export interface DeviceParts {
 
 interface DevicePartsOptions {
   readonly domainId: string;
-  readonly user: User | undefined;
+  readonly user: ProcessUser | undefined;
   readonly files: FileAccess;
 }
 
@@ -43,7 +43,7 @@ async function addDisk(
 ): Promise<void> {
   const { id, source } = disk;
   if (source !== undefined) {
-    const filename = await files.pathOf(formatNodeName(id), source.path);
+    const filename = await files.pathOf(formatNodeName(id), source.path, { isReadOnly: disk.readonly });
     await qmp.execute('blockdev-add', diskBlockdev(disk, source, filename));
     await files.release(formatNodeName(id));
   }

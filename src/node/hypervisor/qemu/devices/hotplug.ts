@@ -18,7 +18,7 @@ import { diskProblemOf } from '#node/hypervisor/qemu/disks/disk-problem.ts';
 import { isQemuRefusal } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
 import { setLink, type DeviceParts } from '#node/hypervisor/qemu/devices/device-parts.ts';
 import { readDeviceTypes } from '#node/hypervisor/qemu/devices/learn.ts';
-import { QmpError, type QmpClient, type QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import { asText, QmpError, type QmpClient, type QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 interface HotplugOptions {
   readonly parts: DeviceParts;
@@ -116,7 +116,7 @@ export class Hotplug {
 
   onEvent({ name, data }: QmpEvent): void {
     if (!name.startsWith('DEVICE_')) return;
-    const device = this.#find(String(data['device'] || data['id']));
+    const device = this.#find(asText(data['device'] || data['id']));
     if (device === undefined) return;
     if (name === 'DEVICE_UNPLUG_GUEST_ERROR') this.#unplugging.delete(device.id);
     if (name === 'DEVICE_DELETED' && isPluggable(device)) this.#options.reconcileSoon();

@@ -12,6 +12,7 @@
  */
 import type { Socket } from 'node:net';
 import type { Clock } from '#lib/clock.ts';
+import { isNestedDeeper } from '#lib/text/json-nesting.ts';
 import { GuestAgentError, type AgentCommand, type AskAgentOptions } from '#node/hypervisor/guest-access.ts';
 import type { QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
@@ -19,6 +20,8 @@ const ANSWER_MS = 5000;
 const SYNC_MS = 5000;
 /** Larger than lists of file systems and users, which are the longest answers. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
+/** Deeper than any answer of a guest agent. */
+const MAX_DEPTH = 64;
 const MAX_WAITING = 32;
 const NEWLINE = 0x0a;
 /** Never part of JSON. It marks the start of an answer and makes the agent discard an incomplete command. */
@@ -192,7 +195,7 @@ export class AgentConnection {
   }
 
   #onLine(text: string): void {
-    if (text.trim() === '') return;
+    if (text.trim() === '' || isNestedDeeper(text, MAX_DEPTH)) return;
     let answer: unknown;
     try {
       answer = JSON.parse(text);

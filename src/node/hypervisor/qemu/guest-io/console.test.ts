@@ -8,7 +8,10 @@ import { test } from 'node:test';
 import { FakeClock } from '#lib/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { ConsoleLog, readConsoleLogFile } from '#node/hypervisor/qemu/guest-io/console-log.ts';
+import { CONSOLE_LIMITS } from '#node/hypervisor/qemu/guest-io/flow-budget.ts';
 import { SerialConsole } from '#node/hypervisor/qemu/guest-io/console.ts';
+
+const BURST_CHUNKS = CONSOLE_LIMITS.chunksPerSecond * CONSOLE_LIMITS.burstSeconds;
 
 interface Scene {
   readonly console: SerialConsole;
@@ -55,6 +58,29 @@ test('shows the output to all viewers, after it is in the log', () =>
     guest().write('hello');
     assert.deepEqual(await Promise.all(received), ['hello', 'hello']);
     assert.equal(await log(), 'hello');
+  }));
+
+test('reads a flood of small chunks in few large ones, and loses nothing', () =>
+  scene(async ({ console, clock, guest, log }) => {
+    const viewer = console.open();
+    // The budget for a burst, and the chunk that exceeds it.
+    for (let i = 0; i <= BURST_CHUNKS; i++) {
+      const received = next(viewer);
+      guest().write('.');
+      assert.equal(await received, '.');
+    }
+    const received = next(viewer);
+    for (let i = 0; i < 100; i++) guest().write('x');
+    await clock.advance(10_000);
+    assert.equal(await received, 'x'.repeat(100));
+    assert.equal((await log()).length, BURST_CHUNKS + 1 + 100);
+  }));
+
+test('closes while a flood is paused', () =>
+  scene(async ({ console, guest }) => {
+    for (let i = 0; i < 1000; i++) guest().write('x');
+    await new Promise((resolve) => setImmediate(resolve));
+    await console.close();
   }));
 
 test('sends the input of every viewer to the guest', () =>

@@ -8,6 +8,7 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { ConsoleLog } from '#node/hypervisor/qemu/guest-io/console-log.ts';
+import { CONSOLE_LIMITS, FlowBudget } from '#node/hypervisor/qemu/guest-io/flow-budget.ts';
 import { waitAtMost } from '#node/hypervisor/qemu/process/timing.ts';
 
 const MAX_VIEWERS = 32;
@@ -28,6 +29,7 @@ export class SerialConsole {
   #socket: Socket | undefined;
   #reading: Promise<void> = Promise.resolve();
   #cancelReconnect: (() => void) | undefined;
+  #endPause: (() => void) | undefined;
   #closed = false;
   #isLogFailing = false;
 
@@ -68,6 +70,7 @@ export class SerialConsole {
   async finish(timeoutMs: number): Promise<void> {
     this.#closed = true;
     this.#cancelReconnect?.();
+    this.#endPause?.();
     await waitAtMost(this.#options.clock, timeoutMs, this.#reading);
     await this.#disconnect();
   }
@@ -76,6 +79,7 @@ export class SerialConsole {
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelReconnect?.();
+    this.#endPause?.();
     await this.#disconnect();
   }
 
@@ -90,20 +94,34 @@ export class SerialConsole {
   }
 
   /**
-   * Reads one chunk at a time, so that a guest with much output is slowed down by the socket instead of filling our
-   * memory.
+   * Reads one chunk at a time, within a budget, so that a guest with much output is slowed down by the socket instead of
+   * filling our memory or using our CPU.
    */
   async #read(socket: Socket): Promise<void> {
     try {
+      const budget = new FlowBudget(CONSOLE_LIMITS, this.#options.clock.elapsed());
       for await (const chunk of socket) {
         await this.#writeLog(chunk as Buffer);
         this.#broadcast(chunk as Buffer);
+        const waitMs = budget.take((chunk as Buffer).length, this.#options.clock.elapsed());
+        if (waitMs > 0 && !this.#closed) await this.#pause(waitMs);
       }
     } catch {
       // Either side closed the connection; both cases continue below.
     }
     this.#socket = undefined;
     if (!this.#closed) this.#scheduleReconnect();
+  }
+
+  /** Reads nothing for this time, or until the console is closed. */
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#options.clock.after(ms, resolve);
+      this.#endPause = () => {
+        cancel();
+        resolve();
+      };
+    });
   }
 
   async #writeLog(chunk: Buffer): Promise<void> {

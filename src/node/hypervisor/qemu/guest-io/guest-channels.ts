@@ -47,7 +47,8 @@ export class GuestChannels {
     }
     if (!devices.some(({ type }) => type === 'serial')) return;
     this.#console = new SerialConsole({
-      connect: () => dir.connect(SERIAL_SOCKET),
+      // Each byte of a guest is a chunk of its own, and reading ahead would cost as much as without a limit.
+      connect: () => dir.connect(SERIAL_SOCKET, { readAheadBytes: 1 }),
       consoleLog: new ConsoleLog(dir.consoleLog),
       clock,
       log,

@@ -1,6 +1,6 @@
 /** Tracks the watchdog of a guest: QEMU's events that it has fired, and the action it took. */
 import type { DomainInfo } from '#node/hypervisor/hypervisor.ts';
-import type { QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import { asText, type QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 
 export class GuestWatchdog {
   readonly #onChange: () => void;
@@ -23,7 +23,7 @@ export class GuestWatchdog {
 
   onEvent({ name, data }: QmpEvent): void {
     if (name !== 'WATCHDOG') return;
-    this.#fired = { times: (this.#fired?.times ?? 0) + 1, action: String(data['action']) };
+    this.#fired = { times: (this.#fired?.times ?? 0) + 1, action: asText(data['action']) };
     this.#onChange();
   }
 }

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { FakeClock } from '#lib/testing/fake-clock.ts';
 import type { OutgoingMigration } from '#node/hypervisor/migration.ts';
+import { ownUserAccess } from '#node/hypervisor/qemu/process/file-access.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 import { mirrorName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
 import { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
@@ -88,7 +89,7 @@ async function scene(record: MigrationRecord | undefined, run: (scene: Scene) =>
   const state = { record, unwritable: false, changing: false };
   const migration = new GuestMigration({
     ...{ clock, dir, user: undefined },
-    files: { pathOf: async (_name, path) => path, release: async () => undefined },
+    files: ownUserAccess,
     definition: () => aDefinition(),
     record: () => state.record,
     write: async (next) => {

@@ -21,7 +21,7 @@ import type { QmpClient, QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import { closeEndpoint, openEndpoint, storeGuest } from '#node/hypervisor/qemu/migration/receive.ts';
 import { parseRunState } from '#node/hypervisor/qemu/monitor/run-state.ts';
 import {
-  removeEndpointLinks,
+  releaseEndpoint,
   sendGuest,
   finishSend,
   type GuestMigrationContext,
@@ -81,7 +81,7 @@ export class GuestMigration {
   async send(outgoing: OutgoingMigration, options: SendOptions): Promise<void> {
     options.signal.throwIfAborted();
     this.#hasSentAll = false;
-    const { withQmp, write, refresh, dir, record, isChanging } = this.#parts;
+    const { withQmp, write, refresh, files, record, isChanging } = this.#parts;
     const { uid, peer, disks, endpoint } = outgoing;
     await withQmp('send', async (qmp) => {
       const why =
@@ -98,7 +98,7 @@ export class GuestMigration {
         await sendGuest(qmp, this.#context, outgoing, options);
       } finally {
         // Existing connections are not affected.
-        await removeEndpointLinks(dir, [endpoint.memory, endpoint.disks]).catch(() => undefined);
+        await releaseEndpoint(files, [endpoint.memory, endpoint.disks]).catch(() => undefined);
       }
     });
     await refresh();

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { FakeClock } from '#lib/testing/fake-clock.ts';
+import { linkAccess, ownUserAccess, type FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import {
@@ -11,11 +13,12 @@ import {
   listenOnFreePort,
   formatEndpointAddress,
   uninstallKey,
-  removeSocketLinks,
+  releaseSockets,
   reachableAddress,
   newSecret,
   parseEndpointAddress,
 } from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
+import { pluggedAccess } from '#node/hypervisor/qemu/sandbox/plugged-files.ts';
 import { openScriptedMonitor } from '#node/hypervisor/qemu/testing/scripted-monitor.ts';
 
 for (const text of ['unix:/a/b c,d.sock', 'tcp:10.0.0.1:49152', 'tcp:[fd00::1]:49153', 'tcp:node-1.example:49154']) {
@@ -65,10 +68,10 @@ test('keeps the key only as long as QEMU reads it, for QEMU’s user alone', () 
     assert.equal(await readFile(path, 'utf8'), `qemu:${'ab'.repeat(32)}\n`);
     assert.equal((await stat(path)).mode & 0o777, 0o600);
     await uninstallKey(qmp, dir);
-    await assert.rejects(stat(dir.key), { code: 'ENOENT' });
+    assert.deepEqual(await readdir(dir.key), []);
 
     await installKey(qmp, 'cd'.repeat(32), { dir, user: undefined, endpoint: 'client' });
-    await assert.rejects(stat(dir.key), { code: 'ENOENT' });
+    assert.deepEqual(await readdir(dir.key), []);
     assert.deepEqual(given, [
       { 'qom-type': 'tls-creds-psk', id: 'migration-key', dir: '../key', endpoint: 'server' },
       { 'qom-type': 'tls-creds-psk', id: 'migration-key', dir: '../key', endpoint: 'client', username: 'qemu' },
@@ -78,42 +81,81 @@ test('keeps the key only as long as QEMU reads it, for QEMU’s user alone', () 
   }));
 
 test('returns a socket path relative to QEMU’s working directory', () =>
-  withDirs(async ({ root, dir }) => {
-    const path = join(root, 'there', 'm.sock');
-    const address = await reachableAddress({ type: 'unix', path }, { dir, user: undefined });
-    assert.deepEqual(address, { type: 'unix', path: '../../there/m.sock' });
+  withTarget(async ({ dir, path }) => {
+    const address = await reachableAddress({ type: 'unix', path }, { dir, files: ownUserAccess });
+    assert.deepEqual(address, { type: 'unix', path: '../../there/a-uid/run/disks.sock' });
     assert.deepEqual(await readdir(dir.run), []);
   }));
 
-test('links a socket whose path is too long or closed to guests', () =>
-  withDirs(async ({ root, dir }) => {
-    const deep = join(root, 'there', 'd'.repeat(120));
-    await mkdir(deep);
-    await writeFile(join(deep, 'm.sock'), 'long');
-    for (const [path, user] of [
-      [join(deep, 'm.sock'), undefined],
-      [join(root, 'closed', 'm.sock'), { uid: 64_055, gid: 64_055 }],
-    ] as const) {
-      const address = await reachableAddress({ type: 'unix', path }, { dir, user });
-      assert.deepEqual(address, { type: 'unix', path: 'to-m.sock' });
-      assert.equal((await stat(join(dir.run, 'to-m.sock'))).ino, (await stat(path)).ino);
-      await removeSocketLinks(dir, [{ type: 'unix', path }]);
-      assert.deepEqual(await readdir(dir.run), []);
-    }
+test('links a socket for a QEMU of an earlier version', { skip: process.getuid?.() !== 0 && 'requires root' }, () =>
+  withTarget(async ({ dir, path }) => {
+    const files = linkAccess({ user: { uid: 64_055, gid: 64_055 }, run: dir.run, targetUid: 0 });
+    const address = await reachableAddress({ type: 'unix', path }, { dir, files });
+    assert.deepEqual(address, { type: 'unix', path: 'to-disks.sock' });
+    const linked = await stat(join(dir.run, 'to-disks.sock'));
+    assert.deepEqual([linked.ino, linked.uid], [(await stat(path)).ino, 64_055]);
+    await releaseSockets(files, [{ type: 'unix', path }]);
+    assert.deepEqual(await readdir(dir.run), []);
+  }),
+);
+
+test('refuses a socket path that is too long', () =>
+  withTarget(
+    async ({ dir, path }) => {
+      const files: FileAccess = { ...ownUserAccess, socketPathOf: async () => path };
+      await assert.rejects(reachableAddress({ type: 'unix', path }, { dir, files }), /longer than 107 bytes/);
+    },
+    { below: 'd'.repeat(120) },
+  ));
+
+test('a target node cannot name a file of this machine that is not its socket', () =>
+  withTarget(async ({ root, dir, path }) => {
+    const refuses = (path: string, reason: RegExp, files = ownUserAccess) =>
+      assert.rejects(reachableAddress({ type: 'unix', path }, { dir, files }), reason);
+    await refuses('/etc/shadow', /"\/etc\/shadow" is not the socket of a migration/);
+    await refuses(path.replace('a-uid', 'b-uid'), /is not the socket of a migration/);
+    const file = join(dir.run, 'migration.sock');
+    await writeFile(file, 'a file');
+    await refuses(file, /is not a socket of the guest at the other node/);
+    await rm(file);
+    await symlink(path, file);
+    await refuses(file, /is not a socket of the guest at the other node/);
+    const user = { uid: 1_879_048_200, gid: 1_879_048_200 };
+    await refuses(path, /is not a socket of the guest at the other node/, pluggedAccess({ user, path: root }));
+    const before = await stat(path);
+    assert.equal(before.uid, process.getuid?.());
   }));
+
+interface MigrationTarget {
+  readonly root: string;
+  readonly dir: DomainDir;
+  /** The path of a socket. */
+  readonly path: string;
+}
+
+/** Creates a directory of the domain, and a second one in which its QEMU listens for the guest. */
+function withTarget(run: (at: MigrationTarget) => Promise<void>, { below = '' } = {}): Promise<void> {
+  return withDirs(async ({ root, dir }) => {
+    const target = join(root, 'there', below, 'a-uid', 'run');
+    await mkdir(target, { recursive: true });
+    const server = createServer();
+    const before = process.cwd();
+    process.chdir(target);
+    await new Promise<void>((resolve) => server.listen('disks.sock', resolve));
+    process.chdir(before);
+    try {
+      await run({ root, dir, path: join(target, 'disks.sock') });
+    } finally {
+      server.close();
+    }
+  });
+}
 
 async function withDirs(run: (at: { root: string; dir: DomainDir }) => Promise<void>): Promise<void> {
   const root = await realpath(await mkdtemp(join(tmpdir(), 'selfsame-endpoint-')));
   try {
     const dir = new DomainDir(root, 'a-uid');
     await mkdir(dir.run, { recursive: true });
-    for (const [name, mode] of [
-      ['there', 0o711],
-      ['closed', 0o700],
-    ] as const) {
-      await mkdir(join(root, name), { mode });
-      await writeFile(join(root, name, 'm.sock'), name);
-    }
     await run({ root, dir });
   } finally {
     await rm(root, { recursive: true });

@@ -2,19 +2,19 @@
  * The endpoint at which the source's QEMU connects to the target's: its address, how the address is written, and its
  * key.
  *
- *   unix:<absolute path>     both QEMUs run as the same user, and only that user can enter the target's run directory
+ *   unix:<absolute path>     both QEMUs run as the same user, and only that user can use the target's socket
  *   tcp:<host>:<port>        TLS with a key that is created for this migration and known only to its two ends
  */
 import { getDiffieHellman } from 'node:crypto';
-import { link, mkdir, open, realpath, rm } from 'node:fs/promises';
-import { basename, dirname, join, relative } from 'node:path';
+import { mkdir, open, readdir, rm } from 'node:fs/promises';
+import { basename, join, relative } from 'node:path';
 import { newUid } from '#lib/ids.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
-import type { User } from '#node/hypervisor/qemu/process/process.ts';
+import { DISKS_SOCKET, MIGRATION_SOCKET, type DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
+import type { ProcessUser } from '#node/hardware/guest-user.ts';
 import { ignoreRefusal } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
 import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
-import { directoriesBetween, canSearchAll } from '#node/hypervisor/qemu/process/file-access.ts';
+import type { FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
 
 export type EndpointAddress =
   | { readonly type: 'unix'; readonly path: string }
@@ -59,7 +59,7 @@ export function newSecret(): string {
 export async function installKey(
   qmp: QmpClient,
   secret: string,
-  { dir, user, endpoint }: { dir: DomainDir; user: User | undefined; endpoint: 'client' | 'server' },
+  { dir, user, endpoint }: { dir: DomainDir; user: ProcessUser | undefined; endpoint: 'client' | 'server' },
 ): Promise<string> {
   if (!SECRET.test(secret))
     throw new HypervisorError('the migration key has an unexpected format', { permanent: true });
@@ -88,12 +88,13 @@ export async function uninstallKey(qmp: QmpClient, dir: DomainDir): Promise<void
 
 /** Removes the key's files. Does nothing if there are none. */
 export async function removeKeyFiles(dir: DomainDir): Promise<void> {
-  await rm(dir.key, { recursive: true, force: true });
+  const names = await readdir(dir.key).catch(() => []);
+  for (const name of names) await rm(join(dir.key, name), { force: true });
 }
 
 /** Writes the key's files beside run/: below run/ a compromised QEMU could redirect our writes. */
-async function writeKey(dir: DomainDir, secret: string, user: User | undefined): Promise<void> {
-  await mkdir(dir.key, { mode: 0o711 });
+async function writeKey(dir: DomainDir, secret: string, user: ProcessUser | undefined): Promise<void> {
+  await mkdir(dir.key, { recursive: true, mode: 0o711 });
   for (const [name, text] of [
     [KEY_FILE, `${KEY_USER}:${secret}\n`],
     [PARAMETERS_FILE, diffieHellmanPem()],
@@ -141,41 +142,36 @@ export async function listenOnFreePort(
 }
 
 /**
- * Returns the address as the source's QEMU can open it: relative to its working directory, because socket paths are
- * short and its user may not enter all directories from the root. If neither path is usable, the socket is linked into
- * the working directory.
+ * Returns the address as the source's QEMU can open it. A socket becomes accessible to it, by a path relative to its
+ * working directory, because socket paths are short.
  */
 export async function reachableAddress(
   address: EndpointAddress,
-  { dir, user }: { dir: DomainDir; user: User | undefined },
+  { dir, files }: { dir: DomainDir; files: FileAccess },
 ): Promise<EndpointAddress> {
   if (address.type === 'inet') return address;
-  const run = await realpath(dir.run);
-  const socketPath = join(await realpath(dirname(address.path)), basename(address.path));
-  for (const [path, from] of [
-    [relative(run, socketPath), run],
-    [socketPath, '/'],
-  ] as const) {
-    const fits = Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES;
-    if (fits && (user === undefined || (await canSearchAll(directoriesBetween(from, socketPath), user)))) {
-      return { type: 'unix', path };
-    }
+  if (!isSocketOf(dir.id, address.path))
+    throw new HypervisorError(`"${address.path}" is not the socket of a migration`, { permanent: true });
+  const path = await files.socketPathOf(socketAccessName(address), address.path);
+  const candidates = path.startsWith('/') ? [relative(dir.run, path), path] : [path];
+  const fitting = candidates.find((each) => Buffer.byteLength(each) <= MAX_SOCKET_PATH_BYTES);
+  if (fitting === undefined) {
+    throw new HypervisorError(`the path of the socket "${path}" is longer than ${MAX_SOCKET_PATH_BYTES} bytes`);
   }
-  const name = socketLinkName(address);
-  await rm(join(dir.run, name), { force: true });
-  await link(socketPath, join(dir.run, name)).catch((cause: unknown) => {
-    throw new HypervisorError(`the guests' user cannot access "${address.path}"`, { cause });
-  });
-  return { type: 'unix', path: name };
+  return { type: 'unix', path: fitting };
 }
 
-/** Removes links to sockets. Does nothing if there are none. */
-export async function removeSocketLinks(dir: DomainDir, addresses: readonly EndpointAddress[]): Promise<void> {
-  for (const address of addresses) {
-    if (address.type === 'unix') await rm(join(dir.run, socketLinkName(address)), { force: true });
-  }
+/** Returns whether the path is that of a migration socket of this domain, at any node. */
+function isSocketOf(id: string, path: string): boolean {
+  const [name = '', run, domain] = path.split('/').reverse();
+  return [MIGRATION_SOCKET, DISKS_SOCKET].includes(name) && run === 'run' && domain === id;
 }
 
-function socketLinkName({ path }: { path: string }): string {
+/** Ends the access to sockets. Does nothing if there is none. */
+export async function releaseSockets(files: FileAccess, addresses: readonly EndpointAddress[]): Promise<void> {
+  for (const address of addresses) if (address.type === 'unix') await files.release(socketAccessName(address));
+}
+
+function socketAccessName({ path }: { path: string }): string {
   return `to-${basename(path)}`;
 }

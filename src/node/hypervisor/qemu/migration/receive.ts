@@ -75,7 +75,7 @@ async function ensureWritableNode(
 ): Promise<string> {
   if (!disk.readonly) return formatNodeName(disk.id);
   const node = fillNodeName(disk.id);
-  const filename = await files.pathOf(node, disk.source.path);
+  const filename = await files.pathOf(node, disk.source.path, { isReadOnly: false });
   const { 'node-name': _format, file, ...format } = diskBlockdev({ ...disk, readonly: false }, disk.source, filename);
   const { 'node-name': _file, ...rest } = file as Record<string, unknown>;
   // The disk's own node has the file open, too, but reads it only when the guest continues.

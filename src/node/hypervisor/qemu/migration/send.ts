@@ -9,7 +9,7 @@ import { readBlockJobs, type JobInfo } from '#node/hypervisor/qemu/disks/copy-jo
 import {
   installKey,
   formatEndpointAddress,
-  removeSocketLinks,
+  releaseSockets,
   reachableAddress,
   parseEndpointAddress,
   type EndpointAddress,
@@ -23,7 +23,7 @@ import {
   type MigrationInfo,
 } from '#node/hypervisor/qemu/migration/migrate-status.ts';
 import { areReady, finishMirrors, startMirrors } from '#node/hypervisor/qemu/disks/mirror.ts';
-import type { User } from '#node/hypervisor/qemu/process/process.ts';
+import type { ProcessUser } from '#node/hardware/guest-user.ts';
 import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import type { FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
 
@@ -36,7 +36,7 @@ const BYTES_PER_MEGABIT = 125_000;
 
 export interface GuestMigrationContext extends WaitContext {
   readonly dir: DomainDir;
-  readonly user: User | undefined;
+  readonly user: ProcessUser | undefined;
   readonly files: FileAccess;
 }
 
@@ -83,9 +83,9 @@ export async function finishSend(
   await waitUntilCompleted(qmp, context, { timeoutMs: COMPLETE_MS });
 }
 
-export async function removeEndpointLinks(dir: DomainDir, addresses: readonly (string | undefined)[]): Promise<void> {
-  await removeSocketLinks(
-    dir,
+export async function releaseEndpoint(files: FileAccess, addresses: readonly (string | undefined)[]): Promise<void> {
+  await releaseSockets(
+    files,
     addresses.flatMap((text): EndpointAddress[] => (text === undefined ? [] : [parseEndpointAddress(text)])),
   );
 }

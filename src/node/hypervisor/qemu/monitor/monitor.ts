@@ -55,9 +55,10 @@ export async function openMonitor(
   }
 }
 
-async function exitError(dir: DomainDir, qemu: DetachedProcess): Promise<HypervisorError> {
+/** Returns the error of a QEMU that has exited, or of its TPM without which it did not start. */
+export async function exitError(dir: DomainDir, qemu?: DetachedProcess): Promise<HypervisorError> {
   const log = await readLog(dir);
-  const errorText = findFirstError(log, PROGRAM);
+  const errorText = await readQemuError(dir);
   return new QemuExitError(qemuExitText(qemu, errorText), {
     permanent: isPermanentError(errorText),
     option: findRefusedOption(findFirstErrorLine(log, PROGRAM)),
@@ -76,13 +77,16 @@ export class QemuExitError extends HypervisorError {
 }
 
 export async function readQemuError(dir: DomainDir): Promise<string> {
-  return findFirstError(await readLog(dir), PROGRAM);
+  const own = findFirstError(await readLog(dir, 'qemu.log'), PROGRAM);
+  if (own !== '') return own;
+  const ofTpm = findFirstError(await readLog(dir, 'swtpm.log'), 'swtpm');
+  return ofTpm === '' ? '' : `swtpm: ${ofTpm}`;
 }
 
-function readLog(dir: DomainDir): Promise<string> {
-  return dir.readLog('qemu.log').catch(() => '');
+function readLog(dir: DomainDir, name: 'qemu.log' | 'swtpm.log' = 'qemu.log'): Promise<string> {
+  return dir.readLog(name).catch(() => '');
 }
 
-export function qemuExitText(qemu: DetachedProcess, errorText: string): string {
-  return `QEMU ${qemu.exitText() ?? 'has exited'}${errorText === '' ? '' : `: ${errorText}`}`;
+export function qemuExitText(qemu: DetachedProcess | undefined, errorText: string): string {
+  return `QEMU ${qemu?.exitText() ?? 'has exited'}${errorText === '' ? '' : `: ${errorText}`}`;
 }

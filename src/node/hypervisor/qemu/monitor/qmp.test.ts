@@ -84,6 +84,33 @@ test('reports a refusal with the class and text of QEMU', async () => {
   await assert.rejects(answer, new QmpError('GenericError', 'QEMU refused "cont": no way'));
 });
 
+const refusals: Record<string, unknown> = {
+  'an object that has no text': { class: { toString: 1, valueOf: 1 }, desc: { toString: 1, valueOf: 1 } },
+  'a list': { class: ['a'], desc: [] },
+  'a text': 'no way',
+  null: null,
+};
+for (const [what, error] of Object.entries(refusals)) {
+  test(`a refusal whose error is ${what} fails the command, and the next command works`, async () => {
+    const { client, qemu, commands } = await openClient();
+    const answer = client.execute('cont');
+    await settle();
+    send(qemu, { error, id: commands[1]?.id });
+    await assert.rejects(answer, new QmpError('', 'QEMU refused "cont": '));
+    const next = client.execute('query-status');
+    await settle();
+    send(qemu, { return: 'status', id: commands[2]?.id });
+    assert.equal(await next, 'status');
+  });
+}
+
+test('disconnects if an answer is nested more deeply than QEMU nests', async () => {
+  const { qemu, closed } = await openClient();
+  qemu.write(`{"return":${'['.repeat(10_000)}${']'.repeat(10_000)},"id":2}\n`);
+  await settle();
+  assert.equal(closed.times, 1);
+});
+
 test('fails a command after its timeout, and drops its late answer', async () => {
   const { client, clock, qemu, commands } = await openClient();
   const late = client.execute('query-status', undefined, { timeoutMs: 100 });

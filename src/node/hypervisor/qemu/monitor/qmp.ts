@@ -5,8 +5,11 @@
  */
 import type { Duplex } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
+import { isNestedDeeper } from '#lib/text/json-nesting.ts';
 
 const MAX_LINE_BYTES = 4 * 1024 * 1024;
+/** Deeper than any answer of QEMU. */
+const MAX_DEPTH = 256;
 const MAX_IN_FLIGHT = 128;
 const GREETING_TIMEOUT_MS = 10_000;
 const COMMAND_TIMEOUT_MS = 10_000;
@@ -162,7 +165,7 @@ export class QmpClient {
       return;
     }
     const { class: errorClass, desc } = asObject(message.error);
-    pending.reject(new QmpError(String(errorClass), `QEMU refused "${pending.command}": ${String(desc)}`));
+    pending.reject(new QmpError(asText(errorClass), `QEMU refused "${pending.command}": ${asText(desc)}`));
   }
 
   #end(error: QmpError, shouldNotify: boolean): void {
@@ -179,6 +182,7 @@ export class QmpClient {
 }
 
 function parseObject(text: string): Record<string, unknown> | undefined {
+  if (isNestedDeeper(text, MAX_DEPTH)) return undefined;
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
@@ -189,4 +193,12 @@ function parseObject(text: string): Record<string, unknown> | undefined {
 
 function asObject(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+/**
+ * Returns a text of an answer or an event, or '' for any other value. String() would throw for an object with a field
+ * `toString`.
+ */
+export function asText(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }

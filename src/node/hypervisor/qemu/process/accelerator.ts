@@ -1,7 +1,6 @@
 /** Decides whether guests run with KVM or are emulated (TCG). */
 import { constants, type Stats } from 'node:fs';
 import { access, readFile, stat } from 'node:fs/promises';
-import type { User } from '#node/hypervisor/qemu/process/process.ts';
 
 export type Accelerator = 'kvm' | 'tcg';
 
@@ -13,17 +12,17 @@ export interface KvmFacts {
   readonly cpuinfo: string;
   /** Mode and owners of /dev/kvm. */
   readonly device: Pick<Stats, 'mode' | 'uid' | 'gid'> | undefined;
-  /** The user that QEMU runs as; undefined for our own user. */
-  readonly user: User | undefined;
+  /** True if QEMU runs as another user than we do. */
+  readonly asOtherUser: boolean;
 }
 
 /**
  * Reports whether KVM is usable. /dev/kvm can exist on a processor without virtualization, where guests would hang, so
  * the CPU flag is required, too.
  */
-export function isKvmUsable({ canOpen, cpuinfo, device, user }: KvmFacts): boolean {
+export function isKvmUsable({ canOpen, cpuinfo, device, asOtherUser }: KvmFacts): boolean {
   if (!canOpen || device === undefined || !/^flags\s*:.*\b(?:vmx|svm)\b/m.test(cpuinfo)) return false;
-  return user === undefined || kvmGroup(device) !== undefined || (device.mode & 0o006) === 0o006;
+  return !asOtherUser || kvmGroup(device) !== undefined || (device.mode & 0o006) === 0o006;
 }
 
 /** Returns the group that QEMU needs in order to open the device, but never root's group. */
@@ -31,7 +30,10 @@ export function kvmGroup(device: Pick<Stats, 'mode' | 'gid'>): number | undefine
   return device.gid !== 0 && (device.mode & 0o060) === 0o060 ? device.gid : undefined;
 }
 
-export async function chooseAccelerator(wanted: 'auto' | Accelerator, user: User | undefined): Promise<Accelerator> {
+export async function chooseAccelerator(
+  wanted: 'auto' | Accelerator,
+  { asOtherUser }: Pick<KvmFacts, 'asOtherUser'>,
+): Promise<Accelerator> {
   if (wanted !== 'auto') return wanted;
   const canOpen = await access(DEVICE, constants.R_OK | constants.W_OK).then(
     () => true,
@@ -39,16 +41,11 @@ export async function chooseAccelerator(wanted: 'auto' | Accelerator, user: User
   );
   const cpuinfo = await readFile('/proc/cpuinfo', 'utf8').catch(() => '');
   const device = await stat(DEVICE).catch(() => undefined);
-  return isKvmUsable({ canOpen, cpuinfo, device, user }) ? 'kvm' : 'tcg';
+  return isKvmUsable({ canOpen, cpuinfo, device, asOtherUser }) ? 'kvm' : 'tcg';
 }
 
-/**
- * Returns QEMU's user with the group of /dev/kvm if QEMU needs it. A process has only one group, because the others are
- * dropped.
- */
-export async function addKvmGroup(user: User | undefined, accelerator: Accelerator): Promise<User | undefined> {
-  if (user === undefined || accelerator === 'tcg') return user;
+/** Returns the group that QEMU needs in order to use KVM, if it needs one. */
+export async function findKvmGroup(): Promise<number | undefined> {
   const device = await stat(DEVICE).catch(() => undefined);
-  const gid = device === undefined ? undefined : kvmGroup(device);
-  return gid === undefined ? user : { uid: user.uid, gid };
+  return device === undefined ? undefined : kvmGroup(device);
 }

@@ -1,14 +1,14 @@
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { Accelerator } from '#node/hypervisor/qemu/process/accelerator.ts';
-import type { User } from '#node/hypervisor/qemu/process/process.ts';
+import type { Sandboxes } from '#node/hypervisor/qemu/sandbox/sandbox.ts';
 
 /** The settings that all domains of one hypervisor share. */
 export interface QemuContext {
   readonly clock: Clock;
   readonly log: Log;
-  /** The user that runs QEMU and swtpm; undefined for our own user. */
-  readonly user: User | undefined;
+  /** Undefined if QEMU and swtpm run as our own user, without a sandbox. */
+  readonly sandboxes: Sandboxes | undefined;
   readonly qemuBinary: string;
   readonly swtpmBinary: string;
   readonly ovmfDir: string;

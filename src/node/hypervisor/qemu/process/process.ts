@@ -16,16 +16,10 @@ export interface ProcessIdentity {
   readonly bootId: string;
 }
 
-export interface User {
-  readonly uid: number;
-  readonly gid: number;
-}
-
 interface SpawnOptions {
   readonly command: string;
   readonly args: readonly string[];
   readonly cwd: string;
-  readonly user: User | undefined;
   /** Receives standard output and standard error. */
   readonly logFd: number;
   /** Descriptors that become 3, 4 ... in the process. */
@@ -94,13 +88,12 @@ export class DetachedProcess {
  * executed.
  */
 export async function spawnDetached(options: SpawnOptions, clock: Clock): Promise<DetachedProcess> {
-  const { command, args, cwd, user, logFd, fds = [] } = options;
+  const { command, args, cwd, logFd, fds = [] } = options;
   const child = spawn(command, args, {
     cwd,
     env: GUEST_ENVIRONMENT,
     detached: true,
     stdio: ['ignore', logFd, logFd, ...fds],
-    ...(user === undefined ? {} : { uid: user.uid, gid: user.gid }),
   });
   await new Promise<void>((resolve, reject) => {
     child.once('spawn', resolve);
@@ -110,6 +103,13 @@ export async function spawnDetached(options: SpawnOptions, clock: Clock): Promis
   const stat = await readStat(pid);
   // Without a stat, the process has exited and was reaped; its exit code is known.
   return new DetachedProcess({ pid, startTicks: stat?.startTicks ?? '', bootId: await readBootId() }, clock, child);
+}
+
+/** Returns a process that somebody else started, or undefined if it has exited. */
+export async function findProcess(pid: number, clock: Clock): Promise<DetachedProcess | undefined> {
+  const stat = await readStat(pid);
+  if (stat === undefined) return undefined;
+  return new DetachedProcess({ pid, startTicks: stat.startTicks, bootId: await readBootId() }, clock);
 }
 
 export async function isRunning({ pid, startTicks, bootId }: ProcessIdentity): Promise<boolean> {

@@ -2,20 +2,16 @@
  * Tap devices of interfaces on a bridge of this host. Their names are derived from domain and device, so that the next
  * node agent finds them.
  */
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { access } from 'node:fs/promises';
-import { promisify } from 'node:util';
 import type { Log } from '#lib/log.ts';
+import { pathExists } from '#lib/path-exists.ts';
 import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import type { User } from '#node/hypervisor/qemu/process/process.ts';
+import type { ProcessUser } from '#node/hardware/guest-user.ts';
+import { runProgram } from '#node/hypervisor/qemu/process/run-program.ts';
 
-const run = promisify(execFile);
 /** Excludes options of `ip` and paths. */
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$/;
-const TIMEOUT_MS = 10_000;
-const MAX_OUTPUT_BYTES = 64 * 1024;
 
 interface Tap {
   readonly name: string;
@@ -42,12 +38,12 @@ function queuesOf({ queues }: InterfaceDevice): Pick<Tap, 'queues'> {
 }
 
 /** Creates the tap device; replaces one that was left over. */
-export async function addTap({ name, bridge, queues }: Tap, user: User | undefined): Promise<void> {
-  const found = NAME.test(bridge) && (await exists(`/sys/class/net/${bridge}/bridge`));
+export async function addTap({ name, bridge, queues }: Tap, user: ProcessUser | undefined): Promise<void> {
+  const found = NAME.test(bridge) && (await pathExists(`/sys/class/net/${bridge}/bridge`));
   if (!found) throw new HypervisorError(`this node has no bridge "${bridge}"`);
   await removeTap(name);
   const owner = user === undefined ? [] : ['user', String(user.uid)];
-  await runIp([
+  await runProgram('ip', [
     'tuntap',
     'add',
     'dev',
@@ -58,7 +54,7 @@ export async function addTap({ name, bridge, queues }: Tap, user: User | undefin
     ...(queues === undefined ? [] : ['multi_queue']),
   ]);
   try {
-    await runIp(['link', 'set', 'dev', name, 'master', bridge, 'up']);
+    await runProgram('ip', ['link', 'set', 'dev', name, 'master', bridge, 'up']);
   } catch (error) {
     await removeTap(name);
     throw error;
@@ -67,28 +63,12 @@ export async function addTap({ name, bridge, queues }: Tap, user: User | undefin
 
 /** Does nothing if the device does not exist. */
 export async function removeTap(name: string): Promise<void> {
-  if (await exists(`/sys/class/net/${name}`)) await runIp(['link', 'delete', 'dev', name]);
+  if (await pathExists(`/sys/class/net/${name}`)) await runProgram('ip', ['link', 'delete', 'dev', name]);
 }
 
 /** Removes the tap devices of an ended domain. A failure must not keep the domain, so it is only logged. */
 export async function removeTaps(definition: DomainDefinition, log: Log): Promise<void> {
   for (const { name } of tapsOf(definition)) {
     await removeTap(name).catch((err: unknown) => log.warn({ err }, 'Cannot remove a tap device'));
-  }
-}
-
-function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
-}
-
-async function runIp(args: string[]): Promise<void> {
-  try {
-    await run('ip', args, { timeout: TIMEOUT_MS, maxBuffer: MAX_OUTPUT_BYTES });
-  } catch (cause) {
-    const { stderr, message } = cause as Error & { stderr?: string };
-    throw new HypervisorError(`"ip ${args.join(' ')}" failed: ${(stderr ?? message).trim() || message}`, { cause });
   }
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { access, chown, link, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -39,7 +39,7 @@ test('prepare removes what an earlier attempt left, except for volumes', () =>
 
     await dir.prepare(undefined);
 
-    assert.deepEqual((await readdir(dir.path)).sort(), ['run', 'volumes']);
+    assert.deepEqual((await readdir(dir.path)).sort(), ['key', 'run', 'volumes']);
     assert.deepEqual(await readdir(join(dir.run, 'tpm')), []);
     assert.equal((await stat(dir.path)).mode & 0o777, 0o711);
     assert.equal((await stat(dir.run)).mode & 0o777, 0o700);
@@ -131,6 +131,49 @@ test('lists only directories with a domain id', () =>
       (await listDomainDirs(root)).map(({ id }) => id),
       ['a-uid'],
     );
+  }));
+
+test('reads ahead as little as asked', () =>
+  inRoot(async (root) => {
+    const dir = new DomainDir(root, 'a-uid');
+    await dir.prepare(undefined);
+    const accepted = Promise.withResolvers<Socket>();
+    const server = createServer((socket) => accepted.resolve(socket));
+    await new Promise<void>((resolve) => server.listen(join(dir.run, 'serial.sock'), resolve));
+    const socket = await dir.connect('serial.sock', { readAheadBytes: 1 });
+    const guest = await accepted.promise;
+    for (let i = 0; i < 50; i++) {
+      await new Promise((resolve) => guest.write('x', resolve));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const { bytesRead } = socket;
+    socket.destroy();
+    guest.destroy();
+    await new Promise((resolve) => server.close(resolve));
+    assert.ok(bytesRead < 50, `${bytesRead} bytes were read`);
+  }));
+
+test('a guest cannot make us connect to a socket that is not its own', (t) =>
+  inRoot(async (root) => {
+    const dir = new DomainDir(root, 'a-uid');
+    await dir.prepare(undefined);
+    let connections = 0;
+    const server = createServer((socket) => {
+      connections++;
+      socket.end();
+    });
+    t.after(() => server.close());
+    await new Promise<void>((resolve) => server.listen(join(root, 'host.sock'), resolve));
+    await symlink(join(root, 'host.sock'), join(dir.run, 'serial.sock'));
+    await assert.rejects(dir.connect('serial.sock'), /serial\.sock is not a socket of the guest/);
+    await writeFile(join(dir.run, 'vnc.sock'), '');
+    await assert.rejects(dir.connect('vnc.sock'), /vnc\.sock is not a socket of the guest/);
+    if (process.getuid?.() === 0) {
+      await link(join(root, 'host.sock'), join(dir.run, 'qmp.sock'));
+      await chown(dir.run, 12_345, 12_345);
+      await assert.rejects(dir.connect('qmp.sock'), /qmp\.sock is not a socket of the guest/);
+    }
+    assert.equal(connections, 0);
   }));
 
 /** Listens on a socket without accepting, and exits on input, as a QEMU that cannot start does. */

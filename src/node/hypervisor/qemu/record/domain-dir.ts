@@ -2,8 +2,9 @@
  * The directory of one domain: which files it has and who owns them. Their meaning belongs to other modules.
  *
  *   <id>/              ours, 0711          domain.json, qemu.log, swtpm.log, console.log
- *   <id>/run/          the guest user's    working directory of QEMU and swtpm: sockets, nvram.fd, tpm/
+ *   <id>/run/          the guest's user's  working directory of QEMU and swtpm: sockets, nvram.fd, tpm/
  *   <id>/key/          ours, 0711          during a migration over the network: the key, which QEMU may read
+ *   <id>/sandbox/      ours, 0700          how the sandbox is built (sandbox/sandbox.ts)
  *   <id>/volumes/      made by volumes/    disks that live as long as the domain
  *
  * Persistent state is elsewhere (persistent-state.ts), because this directory is removed with the domain. QEMU can
@@ -13,11 +14,13 @@
 import { once } from 'node:events';
 import { constants } from 'node:fs';
 import { chmod, chown, copyFile, lstat, mkdir, open, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
-import { connect, type Socket } from 'node:net';
+import { connect, type IpcNetConnectOpts, type Socket } from 'node:net';
 import { join } from 'node:path';
+import type { ReadableOptions } from 'node:stream';
+import { openPath } from '#lib/open-path.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { parseRecord, type DomainRecord } from '#node/hypervisor/qemu/record/domain-record.ts';
-import type { User } from '#node/hypervisor/qemu/process/process.ts';
+import type { ProcessUser } from '#node/hardware/guest-user.ts';
 
 /** Names below run/, as QEMU sees them. */
 export const QMP_SOCKET = 'qmp.sock';
@@ -32,7 +35,17 @@ export const DISKS_SOCKET = 'disks.sock';
 
 const RECORD = 'domain.json';
 const KEY = 'key';
-const OWN_FILES = [RECORD, `${RECORD}.tmp`, 'qemu.log', 'swtpm.log', 'console.log', 'console.log.1', 'run', KEY];
+const OWN_FILES = [
+  RECORD,
+  `${RECORD}.tmp`,
+  'qemu.log',
+  'swtpm.log',
+  'console.log',
+  'console.log.1',
+  'run',
+  KEY,
+  'sandbox',
+];
 const PASSABLE = 0o711;
 const PRIVATE_DIR = 0o700;
 const PRIVATE_FILE = 0o600;
@@ -72,7 +85,7 @@ export class DomainDir {
   }
 
   /** Creates empty directories and removes what an earlier attempt left, except for volumes. */
-  async prepare(user: User | undefined): Promise<void> {
+  async prepare(user: ProcessUser | undefined): Promise<void> {
     await mkdir(this.path, { recursive: true, mode: PASSABLE });
     if (user !== undefined) await chown(this.path, 0, 0);
     // mkdir applies the umask, and volumes/ may have created the directory before.
@@ -80,12 +93,14 @@ export class DomainDir {
     await this.#removeOwnFiles();
     await mkdir(this.run, { mode: PRIVATE_DIR });
     await mkdir(join(this.run, TPM_STATE), { mode: PRIVATE_DIR });
+    // Visible in the sandbox from its start.
+    await mkdir(this.key, { mode: PASSABLE });
     if (user === undefined) return;
     await chown(join(this.run, TPM_STATE), user.uid, user.gid);
     await chown(this.run, user.uid, user.gid);
   }
 
-  async copyIntoRun(source: string, name: string, user: User | undefined): Promise<void> {
+  async copyIntoRun(source: string, name: string, user: ProcessUser | undefined): Promise<void> {
     const target = join(this.run, name);
     await copyFile(source, target, constants.COPYFILE_EXCL);
     await chmod(target, PRIVATE_FILE);
@@ -155,21 +170,28 @@ export class DomainDir {
   }
 
   /**
-   * Connects through a descriptor of the directory, because a socket path has at most 107 bytes. Errors of the socket
-   * are always handled: QEMU may end at any moment, and the owner of the socket sees `close`.
+   * Connects to a socket of QEMU or swtpm. A guest that has compromised them could put a link there, or a socket that is
+   * not its own, and its console would lead to somebody else. So the socket itself is opened and checked, and then used
+   * through the descriptor; a socket path has at most 107 bytes, too. Errors of the socket are always handled: QEMU may end
+   * at any moment, and the owner of the socket sees `close`. `readAheadBytes`: how much is read before somebody wants it.
    */
-  async connect(name: string): Promise<Socket> {
-    const directory = await open(this.run, constants.O_RDONLY | constants.O_DIRECTORY);
-    const socket = connect(`/proc/self/fd/${directory.fd}/${name}`);
-    const connected = once(socket, 'connect');
-    socket.on('error', () => undefined);
+  async connect(name: string, { readAheadBytes }: { readonly readAheadBytes?: number } = {}): Promise<Socket> {
+    const { uid } = await lstat(this.run);
+    const file = await openPath(join(this.run, name));
     try {
+      const found = await file.stat();
+      if (!found.isSocket() || found.uid !== uid) throw new Error(`${name} is not a socket of the guest`);
+      const options: IpcNetConnectOpts & ReadableOptions = { path: `/proc/self/fd/${file.fd}` };
+      if (readAheadBytes !== undefined) options.highWaterMark = readAheadBytes;
+      const socket = connect(options);
+      const connected = once(socket, 'connect');
+      socket.on('error', () => undefined);
       await connected;
+      if (socket.destroyed) throw socket.errored ?? new Error(`the socket ${name} was closed`);
+      return socket;
     } finally {
-      await directory.close();
+      await file.close();
     }
-    if (socket.destroyed) throw socket.errored ?? new Error(`the socket ${name} was closed`);
-    return socket;
   }
 
   /** Cleans up after a failed start: removes our own files; volumes belong to volumes/. */

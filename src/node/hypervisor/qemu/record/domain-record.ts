@@ -43,6 +43,8 @@ export type TargetRecord = Extract<MigrationRecord, { role: 'target' }>;
 export interface DomainRecord {
   readonly version: 1;
   readonly definition: DomainDefinition;
+  /** The guest runs in a sandbox (sandbox/sandbox.ts). Absent: as our own user, or as the user of older versions. */
+  readonly sandboxed?: boolean;
   /** Created paused: a guest that never ran is in its intended state. */
   readonly paused: boolean;
   readonly started?: StartedProcesses;

@@ -35,7 +35,9 @@ export async function readNvram(definition: DomainDefinition): Promise<Buffer | 
       throw new HypervisorError(
         `the file of EFI variables "${path}" has ${size} bytes; expected at most ${MAX_NVRAM_BYTES}`,
       );
-    return file.readFile();
+    // The guest's QEMU may make the file longer meanwhile.
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(size), 0, size, 0);
+    return buffer.subarray(0, bytesRead);
   });
 }
 

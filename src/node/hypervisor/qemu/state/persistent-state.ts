@@ -3,20 +3,21 @@
  * later.
  *
  *   <directory>/          ours; only we can write to it
- *   <directory>/tpm/      the guest user's    state of swtpm
- *   <directory>/nvram.fd  the guest user's    EFI variables
+ *   <directory>/tpm/      the guest's user's    state of swtpm
+ *   <directory>/nvram.fd  the guest's user's    EFI variables
  *   <directory>/lock      held by QEMU (state-lock.ts)
  *
  * State that is not persistent is in the domain directory (domain-dir.ts).
  */
-import { chown, lstat, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { invariant } from '#lib/invariant.ts';
 import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { syncDirectory } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import type { FirmwareFiles } from '#node/hypervisor/qemu/state/firmware.ts';
-import type { User } from '#node/hypervisor/qemu/process/process.ts';
+import type { ProcessUser } from '#node/hardware/guest-user.ts';
+import { giveDirectory, giveFile } from '#node/hypervisor/qemu/sandbox/file-owner.ts';
 
 /** Names below the directory. */
 export const PERSISTENT_TPM = 'tpm';
@@ -31,11 +32,11 @@ export interface PersistentState {
   readonly nvram?: string;
 }
 
-/** Creates the missing parts of the persistent state; existing parts stay as they are. */
+/** Creates the missing parts of the persistent state, and gives all parts to the user. Their content is not changed. */
 export async function ensurePersistentState(
   definition: DomainDefinition,
   firmware: FirmwareFiles | undefined,
-  user: User | undefined,
+  user: ProcessUser | undefined,
 ): Promise<PersistentState> {
   const variables = hasPersistentNvram(definition) ? firmware?.variables : undefined;
   const { state } = definition;
@@ -55,32 +56,36 @@ export function hasPersistentNvram({ firmware: { loader } }: DomainDefinition): 
   return loader.type === 'efi' && loader.persistent === true;
 }
 
-async function ensureTpm(directory: string, user: User | undefined): Promise<string> {
+async function ensureTpm(directory: string, user: ProcessUser | undefined): Promise<string> {
   const path = join(directory, PERSISTENT_TPM);
-  if (await existsAs(path, 'directory')) return path;
-  await mkdir(path, { mode: PRIVATE_DIR });
-  if (user !== undefined) await chown(path, user.uid, user.gid);
-  await syncDirectory(directory);
+  if (!(await existsAs(path, 'directory'))) {
+    await mkdir(path, { mode: PRIVATE_DIR });
+    await syncDirectory(directory);
+  }
+  if (user !== undefined) await giveDirectory(path, user);
+  return path;
+}
+
+async function ensureNvram(directory: string, template: string, user: ProcessUser | undefined): Promise<string> {
+  const path = join(directory, PERSISTENT_NVRAM);
+  if (!(await existsAs(path, 'file'))) await createNvram(path, template);
+  if (user !== undefined) await giveFile(path, user, 'own');
   return path;
 }
 
 /** Creates the file atomically, even if this process or the machine stops. */
-async function ensureNvram(directory: string, template: string, user: User | undefined): Promise<string> {
-  const path = join(directory, PERSISTENT_NVRAM);
-  if (await existsAs(path, 'file')) return path;
+async function createNvram(path: string, template: string): Promise<void> {
   const temporary = `${path}.new`;
   await rm(temporary, { force: true });
   const file = await open(temporary, 'wx', PRIVATE_FILE);
   try {
     await file.writeFile(await readFile(template));
-    if (user !== undefined) await file.chown(user.uid, user.gid);
     await file.sync();
   } finally {
     await file.close();
   }
   await rename(temporary, path);
-  await syncDirectory(directory);
-  return path;
+  await syncDirectory(dirname(path));
 }
 
 /** Reports whether the path exists. Throws if it is of another type, such as a link that leads out of the directory. */

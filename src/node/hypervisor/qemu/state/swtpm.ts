@@ -1,12 +1,13 @@
 /**
  * Starts the software TPM of a QEMU. swtpm exits by itself when QEMU disconnects; before that the caller has to end it.
  */
+import { rmdir, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Clock } from '#lib/clock.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { TPM_SOCKET, TPM_STATE, type DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import { findFirstError } from '#node/hypervisor/qemu/process/process-log.ts';
-import { GuestPaths } from '#node/hypervisor/qemu/record/guest-paths.ts';
-import { spawnDetached, type DetachedProcess, type User } from '#node/hypervisor/qemu/process/process.ts';
+import { spawnDetached, type DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
 import { poll } from '#node/hypervisor/qemu/process/timing.ts';
 
 const READY_TIMEOUT_MS = 10_000;
@@ -14,42 +15,54 @@ const POLL_INTERVAL_MS = 5;
 
 interface SwtpmOptions {
   readonly binary: string;
-  readonly user: User | undefined;
   readonly clock: Clock;
   /** The absolute path of its persistent state; undefined if the state ends with the domain. */
   readonly stateDirectory?: string | undefined;
 }
 
-/**
- * Paths must be relative to run/ or begin with a descriptor: an arbitrary path could contain a comma, which ends the
- * option.
- */
-function swtpmArguments(id: string, directory: string): string[] {
+/** All paths are relative to run/: an arbitrary path could contain a comma, which ends the option. */
+function swtpmArguments(id: string): string[] {
   return [
-    ...['socket', '--tpm2', '--tpmstate', `dir=${directory},mode=0600`],
+    ...['socket', '--tpm2', '--tpmstate', `dir=${TPM_STATE},mode=0600`],
     ...['--ctrl', `type=unixio,path=${TPM_SOCKET},mode=0600`],
     ...['--flags', 'startup-clear', '--terminate', '--pid', swtpmMarker(id)],
   ];
 }
 
+/** The descriptor of swtpm's log for `withSwtpm`. */
+const LOG_FD = 3;
+
 /**
- * Resolves when QEMU can connect. `started` is called before, so that the caller can end the process after a failure.
+ * Returns a command that starts swtpm in the background, waits until QEMU can connect, and becomes QEMU. Descriptor 3 is
+ * the log of swtpm. The persistent state must be at run/tpm.
+ */
+export function withSwtpm(id: string, binary: string, qemu: readonly string[]): string[] {
+  const script =
+    `"$0" ${swtpmArguments(id).join(' ')} >&${LOG_FD} 2>&${LOG_FD} ${LOG_FD}>&- & ` +
+    `while [ ! -S ${TPM_SOCKET} ]; do kill -0 $! 2>/dev/null || exit 1; sleep 0.01; done; exec "$@" ${LOG_FD}>&-`;
+  return ['sh', '-c', script, binary, ...qemu];
+}
+
+/**
+ * Starts swtpm as our own user. Resolves when QEMU can connect. `started` is called before, so that the caller can end
+ * the process after a failure.
  */
 export async function startSwtpm(
   dir: DomainDir,
-  { binary, user, clock, stateDirectory }: SwtpmOptions,
+  { binary, clock, stateDirectory }: SwtpmOptions,
   started: (swtpm: DetachedProcess) => void,
 ): Promise<void> {
+  if (stateDirectory !== undefined) {
+    await rmdir(join(dir.run, TPM_STATE));
+    await symlink(stateDirectory, join(dir.run, TPM_STATE));
+  }
   const log = await dir.openLog('swtpm.log');
-  const paths = new GuestPaths(dir, { inherit: true });
   let swtpm: DetachedProcess;
   try {
-    const args = swtpmArguments(dir.id, stateDirectory === undefined ? TPM_STATE : paths.pathFor(stateDirectory));
-    const fds = await paths.open();
-    swtpm = await spawnDetached({ command: binary, args, cwd: dir.run, user, logFd: log.fd, fds }, clock);
+    const args = swtpmArguments(dir.id);
+    swtpm = await spawnDetached({ command: binary, args, cwd: dir.run, logFd: log.fd }, clock);
   } finally {
     await log.close();
-    await paths.close();
   }
   started(swtpm);
   const outcome = await poll(clock, { timeoutMs: READY_TIMEOUT_MS, everyMs: POLL_INTERVAL_MS }, async () => {

@@ -1,6 +1,6 @@
 /** A hypervisor with real guests in its own directory, and what a test can do to its guests from outside. */
 import { accessSync, constants } from 'node:fs';
-import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -10,16 +10,17 @@ import type { DomainDefinition } from '#node/hardware/domain-definition.ts';
 import type { ConformanceScene } from '#node/hypervisor/testing/conformance.ts';
 import type { DomainRecord, StartedProcesses } from '#node/hypervisor/qemu/record/domain-record.ts';
 import { DetachedProcess } from '#node/hypervisor/qemu/process/process.ts';
+import { Sandboxes } from '#node/hypervisor/qemu/sandbox/sandbox.ts';
 import { createQemuHypervisor, type QemuHypervisorOptions } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
 import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
-const GUEST_USER = { uid: 64_055, gid: 64_055 };
 const GONE_MS = 10_000;
 /** More than QEMU copies in one step, at any speed. */
 const DISK_BYTES = 8 * 2 ** 20;
 
-export const guestUser = process.getuid?.() === 0 ? GUEST_USER : undefined;
+/** Guests run in sandboxes if the tests run as root. */
+export const isSandboxed = process.getuid?.() === 0;
 
 /** Returns why real guests cannot run here, or false if they can. */
 export function qemuSkipReason(): string | false {
@@ -35,7 +36,14 @@ export function qemuSkipReason(): string | false {
 
 export function openQemu(nodeDir: string, options: Partial<QemuHypervisorOptions> = {}): Hypervisor {
   const dir = join(nodeDir, 'domains');
-  return createQemuHypervisor({ dir, accel: 'tcg', guestUser, clock: systemClock, log: silentLog, ...options });
+  return createQemuHypervisor({
+    dir,
+    accel: 'tcg',
+    sandboxed: isSandboxed,
+    clock: systemClock,
+    log: silentLog,
+    ...options,
+  });
 }
 
 export interface QemuScene extends ConformanceScene {
@@ -123,9 +131,16 @@ export async function qemuScene(): Promise<QemuScene> {
       for (const kill of [killGuest, killAtSecond]) {
         for (const id of ids) await kill(id).catch(() => undefined);
       }
+      for (const dir of [nodeDir, secondDir]) await removeSandboxes(dir);
       await rm(root, { recursive: true, force: true });
     },
   };
+}
+
+/** Removes the sandboxes of guests that were killed, so that their directories can be removed. */
+export async function removeSandboxes(nodeDir: string): Promise<void> {
+  const sandboxes = new Sandboxes(join(nodeDir, 'domains'), { runcBinary: 'runc', clock: systemClock });
+  for (const id of await sandboxes.list()) await sandboxes.remove(id);
 }
 
 type StartedRecord = Awaited<ReturnType<QemuScene['record']>>;
@@ -140,11 +155,10 @@ async function killIn(dir: string, id: string): Promise<void> {
   await qemu.waitForExit(GONE_MS);
 }
 
-/** Creates a file of the guests' user, in directories that this user may search. */
+/** Creates a file that only root can read. */
 export async function guestFile(nodeDir: string, name: string, content: Buffer): Promise<string> {
   const path = join(nodeDir, name);
   await mkdir(dirname(path), { recursive: true, mode: 0o711 });
   await writeFile(path, content, { mode: 0o600 });
-  if (guestUser !== undefined) await chown(path, guestUser.uid, guestUser.gid);
   return path;
 }

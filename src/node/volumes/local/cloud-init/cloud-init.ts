@@ -46,7 +46,7 @@ export async function writeIsoVolume(
 ): Promise<PreparedDisk> {
   await using directory = await openDomainDirectory(host, domainId);
   const file = `${name}.iso`;
-  await replaceFile(directory, file, image, host.guestUser);
+  await replaceFile(directory, file, image);
   // Not read-only, because disks on some buses cannot be; no other domain uses the image.
   const path = join(directory.path, file);
   return { is: 'ready', volume: { source: { path, format: 'raw' }, readonly: false, cacheNone: false } };

@@ -34,7 +34,11 @@ export async function copyFile(from: string, to: string, host: VolumesHost, { si
 export async function unpackFile(from: string, to: string, host: VolumesHost, { signal }: CopyOptions): Promise<void> {
   await checkFreeSpace(from, to, host);
   const args = ['convert', '-q', '-f', 'qcow2', '-O', 'raw', from, to];
-  await host.run('qemu-img', args, { signal, timeoutMs: TIMEOUT_MS });
+  const files = [
+    { path: from, readonly: true },
+    { path: to, readonly: false },
+  ];
+  await host.runIsolated('qemu-img', args, { files, signal, timeoutMs: TIMEOUT_MS });
 }
 
 async function checkFreeSpace(from: string, to: string, { freeBytes }: VolumesHost): Promise<void> {

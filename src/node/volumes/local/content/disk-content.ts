@@ -15,7 +15,7 @@ import { bytesText } from '#lib/terminal/progress-text.ts';
 import { DiskRefusedError, type DiskContent } from '#node/volumes/volumes-port.ts';
 import { unpackFile } from '#node/volumes/local/content/copy-image.ts';
 import { Directory } from '#node/volumes/local/mounts/directory.ts';
-import { changeOwner, detectFormat, PRIVATE_FILE, writeMarker } from '#node/volumes/local/content/disk-image.ts';
+import { detectFormat, PRIVATE_FILE, writeMarker } from '#node/volumes/local/content/disk-image.ts';
 import {
   refusePendingCopy,
   FORMAT_FILE,
@@ -118,7 +118,7 @@ export async function replaceContent(
     await receiveUpload(directory, header, chunks, host, { signal, from: from ?? 0 });
     const ready = header.format === 'raw' ? UPLOADED : await unpackUpload(directory, place, host, signal);
     signal?.throwIfAborted();
-    await installImage(directory, ready, place, host);
+    await installImage(directory, ready, place);
   } catch (error) {
     isBroken = from !== undefined && (error instanceof DiskStreamInterrupted || signal?.aborted === true);
     throw error;
@@ -212,13 +212,8 @@ async function measureConverted(file: FileHandle): Promise<number> {
   }
 }
 
-/** Gives the file its owner, size and name, as the next start would. It is raw, like all volumes that we create. */
-export async function installImage(
-  directory: Directory,
-  name: string,
-  place: OwnPlace,
-  host: VolumesHost,
-): Promise<void> {
+/** Gives the file its size and name, as the next start would. It is raw, like all volumes that we create. */
+export async function installImage(directory: Directory, name: string, place: OwnPlace): Promise<void> {
   const { block, bytes } = place;
   {
     await using file = await directory.open(name, O_RDWR);
@@ -226,7 +221,6 @@ export async function installImage(
     if (file === undefined || stats?.isFile() !== true)
       throw new Error(`Cannot fill "${directory.path}": the image was removed meanwhile`);
     if (stats.size < bytes) await file.truncate(bytes);
-    if (!block) await changeOwner(file, host.guestUser);
     await file.sync();
   }
   // Removed first, because a wrong format file prevents guests from starting.

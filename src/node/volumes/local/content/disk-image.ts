@@ -1,7 +1,7 @@
 /**
- * Ensures an image file in a directory: found or created, with the requested size and owned by the guest user. The
- * format of our own volumes is recorded beside them once, because a guest could write a qcow2 header into its raw disk,
- * which must not be taken for a qcow2 image at the next start.
+ * Ensures an image file in a directory: found or created, with the requested size. The hypervisor makes it accessible to
+ * the guest. The format of our own volumes is recorded beside them once, because a guest could write a qcow2 header into
+ * its raw disk, which must not be taken for a qcow2 image at the next start.
  */
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import {
   failedRefusal,
   isVolumeRefusal,
   missingRefusal,
-  type GuestProcessUser,
+  waitingRefusal,
   type VolumeRefusal,
   type VolumesHost,
 } from '#node/volumes/local/volumes-host.ts';
@@ -52,10 +52,11 @@ export interface Image {
 export async function ensureImage(
   directory: Directory,
   options: ImageOptions,
-  { guestUser, run }: Pick<VolumesHost, 'guestUser' | 'run'>,
+  host: Pick<VolumesHost, 'run'> & Partial<Space>,
 ): Promise<Image | VolumeRefusal> {
   const path = join(directory.path, options.name);
-  const opened = await openOrCreate(directory, options, path);
+  const { run } = host;
+  const opened = await openOrCreate(directory, options, path, host);
   if (isVolumeRefusal(opened)) return opened;
   await using file = opened;
   const stats = await file.stat();
@@ -75,7 +76,6 @@ export async function ensureImage(
     }
     bytes = wantedBytes;
   }
-  await changeOwner(file, guestUser);
   return {
     is: 'ready',
     source: { path, format: format.is },
@@ -100,22 +100,43 @@ function damagedRefusal(path: string, why: string): VolumeRefusal {
   return failedRefusal(IMAGE_DAMAGED, `Cannot use image "${path}": it is damaged: ${why}; ${DAMAGE_ADVICE}`);
 }
 
-/** Makes the file readable and writable by this user only. Does nothing without a user. */
-export async function changeOwner(file: FileHandle, user: GuestProcessUser | undefined): Promise<void> {
-  if (user === undefined) return;
-  const { uid, gid, mode } = await file.stat();
-  if (uid !== user.uid || gid !== user.gid) await file.chown(user.uid, user.gid);
-  if ((mode & 0o777) !== PRIVATE_FILE) await file.chmod(PRIVATE_FILE);
+/** Takes a file back that the hypervisor gave to a guest. Requires root. */
+export async function takeBack(file: FileHandle): Promise<void> {
+  await file.chown(0, 0);
+  await file.chmod(PRIVATE_FILE);
+}
+
+type Space = Pick<VolumesHost, 'freeBytes' | 'usableBytes'>;
+
+/** Returns why a new image of this size is not created, or undefined if it is. */
+async function refuseSpace(
+  directory: Directory,
+  bytes: number | undefined,
+  path: string,
+  { freeBytes, usableBytes }: Partial<Space>,
+): Promise<VolumeRefusal | undefined> {
+  if (bytes === undefined) return undefined;
+  const most = (await usableBytes?.(directory.path)) ?? bytes;
+  if (bytes > most) {
+    const why = `it would have ${bytes} bytes, and its file system can hold at most ${most}`;
+    return failedRefusal('NoSpaceLeft', `Cannot create image "${path}": ${why}; use a smaller disk`);
+  }
+  if (((await freeBytes?.(directory.path)) ?? 0) >= 0) return undefined;
+  const why = 'the node keeps the remaining space of its disk for running guests and for itself';
+  return waitingRefusal('NoSpaceLeft', `Cannot create image "${path}": ${why}; free space on the node`);
 }
 
 async function openOrCreate(
   directory: Directory,
   options: ImageOptions,
   path: string,
+  space: Partial<Space>,
 ): Promise<FileHandle | VolumeRefusal> {
   try {
     const found = await directory.open(options.name, options.readonly === true ? O_RDONLY : O_RDWR);
     if (found !== undefined) return found;
+    const refusal = await refuseSpace(directory, options.createBytes, path, space);
+    if (refusal !== undefined) return refusal;
     const created =
       options.createBytes === undefined
         ? undefined
@@ -178,7 +199,7 @@ export async function readMarker(directory: Directory, name: string): Promise<st
 
 /** Writes a marker file. Its content is durable when this resolves; Directory.sync makes its name durable. */
 export async function writeMarker(directory: Directory, name: string, word: string): Promise<void> {
-  await replaceFile(directory, name, Buffer.from(`${word}\n`), undefined);
+  await replaceFile(directory, name, Buffer.from(`${word}\n`));
 }
 
 /** Returns the recorded format; if there is none and the image is usable, records the detected one. */
@@ -196,18 +217,12 @@ async function readOrRecordFormat(
 }
 
 /** Replaces the file atomically: after a crash of the process or machine it has either the old or the new content. */
-export async function replaceFile(
-  directory: Directory,
-  name: string,
-  content: Buffer,
-  owner: GuestProcessUser | undefined,
-): Promise<void> {
+export async function replaceFile(directory: Directory, name: string, content: Buffer): Promise<void> {
   const temporary = `${name}.new`;
   await directory.unlink(temporary);
   {
     await using file = await directory.open(temporary, O_RDWR | O_CREAT | O_EXCL, PRIVATE_FILE);
     await file?.writeFile(content);
-    if (file !== undefined) await changeOwner(file, owner);
     await file?.sync();
   }
   await directory.rename(temporary, name);

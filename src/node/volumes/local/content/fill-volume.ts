@@ -12,7 +12,7 @@ import { parseSnapshotHandle } from '#api/storage/snapshot-handle.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { copyFile, unpackFile, type CopyOptions } from '#node/volumes/local/content/copy-image.ts';
 import { Directory } from '#node/volumes/local/mounts/directory.ts';
-import { changeOwner, PRIVATE_FILE, writeMarker } from '#node/volumes/local/content/disk-image.ts';
+import { PRIVATE_FILE, writeMarker } from '#node/volumes/local/content/disk-image.ts';
 import {
   refusePendingCopy,
   FORMAT_FILE,
@@ -67,7 +67,7 @@ async function fillImage(
     if (snapshot.format === 'state') await makeStateImage(directory, unfinished, snapshot.files, { place, host });
     else await copySnapshot(directory, unfinished, snapshot, host, options);
     options.signal?.throwIfAborted();
-    await finishImage(directory, unfinished, place, host);
+    await finishImage(directory, unfinished, place);
   } finally {
     // On a full disk, half a copy would take space from everything else.
     await directory.unlink(unfinished);
@@ -88,13 +88,8 @@ async function copySnapshot(
   await (format === 'raw' ? copyFile : unpackFile)(path, join(directory.path, name), host, options);
 }
 
-/** Gives the image its owner and size, as ensureImage would, and then its name. */
-async function finishImage(
-  directory: Directory,
-  unfinished: string,
-  place: OwnPlace,
-  host: VolumesHost,
-): Promise<void> {
+/** Gives the image its size, as ensureImage would, and then its name. */
+async function finishImage(directory: Directory, unfinished: string, place: OwnPlace): Promise<void> {
   const { block, bytes } = place;
   {
     await using file = await directory.open(unfinished, O_RDWR);
@@ -103,8 +98,6 @@ async function finishImage(
       throw new Error(`Cannot fill "${join(directory.path, DISK_IMAGE)}": the copy was removed meanwhile`);
     }
     if (stats.size < bytes) await file.truncate(bytes);
-    // Of a block volume, only the loop device belongs to the guest user.
-    if (!block) await changeOwner(file, host.guestUser);
     await file.sync();
   }
   if (!block) await writeMarker(directory, FORMAT_FILE, 'raw');

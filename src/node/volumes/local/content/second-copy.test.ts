@@ -15,14 +15,12 @@ import {
   aVmi,
   DOMAIN_ID,
   hasProgram,
-  isRoot,
   readyVolume,
   type VolumesScene,
 } from '#node/volumes/local/testing/volumes-scene.ts';
 
 const MI = 2 ** 20;
 const OTHER_ID = '6f3c0a0e-5f43-4f6f-8a53-6d7a39d3b1c4';
-const GUEST_USER = { uid: 64_055, gid: 64_055 };
 const INCOMING = 'selfsame.io/incoming-node';
 const LEFTOVER = 'selfsame.io/leftover-node';
 const CLAIMED: VmiVolume = { name: 'root', persistentVolumeClaim: { claimName: 'data' } };
@@ -121,15 +119,6 @@ describe('a volume of an incoming guest', () => {
     const volumes = await scene.open();
     const leaving = { ...volume.metadata, annotations: { ...volume.metadata.annotations, [INCOMING]: 'node-2' } };
     await assert.rejects(volumes.grow({ ...volume, metadata: leaving }), /is being migrated to another node/);
-  });
-
-  it('belongs to the guest user', { skip: !isRoot && 'only root can change owners' }, async () => {
-    await using scene = aScene();
-    scene.bind('data', aRemoteVolume({ [INCOMING]: 'node-1' }));
-    const volumes = await scene.open({ guestUser: GUEST_USER });
-    const prepared = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, moving(4 * MI));
-    const { uid, mode } = statSync(readyVolume(prepared, 'root').source.path);
-    assert.deepEqual([uid, mode & 0o777], [GUEST_USER.uid, 0o600]);
   });
 
   const refused: Record<string, { volume: Stored<PersistentVolume>; want: string }> = {
@@ -303,13 +292,12 @@ describe('block volumes of migrating guests', { skip: loopSkipReason() }, () => 
   it('use the new image, not that of an earlier attempt', async () => {
     await using scene = aScene();
     scene.bind('data', aRemoteVolume({ [INCOMING]: 'node-1' }, { mode: 'Block' }));
-    const volumes = await scene.open({ guestUser: GUEST_USER });
+    const volumes = await scene.open();
     try {
       for (const bytes of [4 * MI, 6 * MI]) {
         const prepared = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, moving(bytes));
         const { path } = readyVolume(prepared, 'root').source;
         assert.equal(sizeOf(path), bytes);
-        assert.equal(statSync(path).uid, GUEST_USER.uid);
         assert.equal(String(execFileSync('head', ['-c', '3', path])), '\0\0\0');
         execFileSync('dd', [`of=${path}`, 'bs=512', 'oflag=direct'], { input: 'old'.padEnd(512), stdio: 'pipe' });
         assert.equal(devicesBelow(scene).length, 1);

@@ -1,7 +1,7 @@
 /** Prepares ephemeral volumes: an overlay over a claim that receives all writes and is removed with its domain. */
 import { dirname, join, relative } from 'node:path';
 import type { DiskSource } from '#node/hardware/domain-definition.ts';
-import { changeOwner } from '#node/volumes/local/content/disk-image.ts';
+import { PRIVATE_FILE } from '#node/volumes/local/content/disk-image.ts';
 import { openDomainDirectory } from '#node/volumes/local/kinds/domain-files.ts';
 import type { PreparedDisk, VolumesHost } from '#node/volumes/local/volumes-host.ts';
 import { constants } from 'node:fs';
@@ -35,10 +35,10 @@ export async function prepareOverlay(
     await host.run('qemu-img', [...args, join(directory.path, temporary), ...size]);
     await using created = await directory.open(temporary, O_RDWR);
     if (created === undefined) throw new Error(`Cannot create overlay "${path}": qemu-img did not create a file`);
-    await changeOwner(created, host.guestUser);
+    await created.chmod(PRIVATE_FILE);
     await directory.rename(temporary, file);
   }
-  return { is: 'ready', volume: { source: { path, format: 'qcow2' }, readonly: false, cacheNone } };
+  return { is: 'ready', volume: { source: { path, format: 'qcow2', base: base.path }, readonly: false, cacheNone } };
 }
 
 /** Returns a relative path, because QEMU may not traverse every parent directory; absolute for devices. */

@@ -1,11 +1,11 @@
 /** Creates, grows, prepares and removes the data of PersistentVolumes on this node. */
 import { constants } from 'node:fs';
-import { chmod, chown, mkdir, realpath, stat } from 'node:fs/promises';
+import { mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { INCOMING_NODE_ANNOTATION, LOCAL_PROVISIONER } from '#api/names.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { Directory } from '#node/volumes/local/mounts/directory.ts';
-import { ensureImage, PRIVATE_FILE, type Image } from '#node/volumes/local/content/disk-image.ts';
+import { ensureImage, type Image } from '#node/volumes/local/content/disk-image.ts';
 import { attachLoop, detachLoops, updateLoopSizes, findOtherUsers } from '#node/volumes/local/mounts/loop-device.ts';
 import { mountNfs } from '#node/volumes/local/mounts/nfs-mount.ts';
 import {
@@ -74,7 +74,7 @@ export async function prepareVolume(
       return toPreparedDisk(await ensureImage(directory, options, host), readonly);
     }
     case 'device':
-      return prepareDevice(place.path, readonly, host);
+      return prepareDevice(place.path, readonly);
     case 'waiting':
     case 'failed':
       return place;
@@ -175,24 +175,16 @@ async function prepareBlockVolume(
     await detachLoops(use, [dirname(directory.path)], host.run);
     return waitingRefusal('VolumeInUse', `Volume "${place.name}" is in use by another guest of this node`);
   }
-  return prepareDevice(path, readonly, host);
+  return prepareDevice(path, readonly);
 }
 
-export async function prepareDevice(
-  devicePath: string,
-  readonly: boolean,
-  { guestUser }: Pick<VolumesHost, 'guestUser'>,
-): Promise<PreparedDisk> {
+export async function prepareDevice(devicePath: string, readonly: boolean): Promise<PreparedDisk> {
   const path = await realpath(devicePath).catch(() => undefined);
   if (path === undefined)
     return missingRefusal('VolumePathMissing', `Cannot use block device "${devicePath}": it does not exist`);
-  const { uid, mode, ...stats } = await stat(path);
+  const { mode } = await stat(path);
   if ((mode & 0o170000) !== 0o060000) {
     return failedRefusal('VolumeUnsupported', `Cannot use "${devicePath}" as a block device: it is not one`);
-  }
-  if (guestUser !== undefined && uid !== guestUser.uid) {
-    await chown(path, guestUser.uid, stats.gid);
-    await chmod(path, PRIVATE_FILE);
   }
   return { is: 'ready', volume: { source: { path, format: 'raw' }, readonly, cacheNone: true } };
 }
@@ -208,12 +200,12 @@ export async function openOwnDirectory({ root: path, name }: OwnPlace): Promise<
 export function ensureOwnImage(
   directory: Directory,
   { block, bytes }: OwnPlace,
-  host: Pick<VolumesHost, 'guestUser' | 'run'>,
+  host: Pick<VolumesHost, 'run'>,
 ): Promise<Image | VolumeRefusal> {
   const size = { createBytes: bytes, growToBytes: bytes };
-  // The format of a block volume is not detected, and only its loop device belongs to the guest user.
+  // The format of a block volume is not detected.
   return block
-    ? ensureImage(directory, { name: DISK_IMAGE, ...size, alwaysRaw: true }, { ...host, guestUser: undefined })
+    ? ensureImage(directory, { name: DISK_IMAGE, ...size, alwaysRaw: true }, host)
     : ensureImage(directory, { name: DISK_IMAGE, ...size, formatFile: FORMAT_FILE }, host);
 }
 

@@ -23,13 +23,10 @@ export type DirectLun = NonNullable<VmiVolume['directLun']>;
 
 const NAME = /^[A-Za-z0-9._:-]{1,128}$/;
 
-export async function prepareDirectLun(
-  lun: DirectLun,
-  host: Pick<VolumesHost, 'devDir' | 'guestUser'>,
-): Promise<PreparedDisk> {
+export async function prepareDirectLun(lun: DirectLun, host: Pick<VolumesHost, 'devDir'>): Promise<PreparedDisk> {
   const path = await findLun(lun, host.devDir);
   if (typeof path !== 'string') return path;
-  return (await refuseDeviceInUse(path)) ?? (await refuseClaimDevice(path)) ?? (await prepareDevice(path, false, host));
+  return (await refuseDeviceInUse(path)) ?? (await refuseClaimDevice(path)) ?? (await prepareDevice(path, false));
 }
 
 /** Refuses the loop device of a claim, which has a uuid, too, if the volume contains a file system. */

@@ -1,6 +1,6 @@
 /** Mounts NFS volumes when they are first needed. They stay mounted, and the kernel keeps track of them. */
 import { mkdir } from 'node:fs/promises';
-import { readMounts, type Mount } from '#node/volumes/local/mounts/mounts.ts';
+import { readMounts, type Mount } from '#lib/mounts.ts';
 import type { VolumePlace } from '#node/volumes/local/volume-place.ts';
 import { failedRefusal, type VolumeRefusal, type VolumesHost } from '#node/volumes/local/volumes-host.ts';
 

@@ -17,7 +17,7 @@ import { MAX_STATE_ARCHIVE_BYTES } from '#api/storage/snapshot-state.ts';
 import { SnapshotUnusableError } from '#node/volumes/volumes-port.ts';
 import { Directory } from '#node/volumes/local/mounts/directory.ts';
 import {
-  changeOwner,
+  takeBack,
   detectFormat,
   PRIVATE_FILE,
   readMarker,
@@ -27,7 +27,7 @@ import {
 import { FORMAT_FILE, TRAVERSE_ONLY } from '#node/volumes/local/kinds/persistent-volume.ts';
 import { parseArchive, type StateFile } from '#node/volumes/local/state/state-archive.ts';
 import { DISK_IMAGE } from '#node/volumes/local/volume-place.ts';
-import { isVolumeRefusal, type GuestProcessUser, type VolumesHost } from '#node/volumes/local/volumes-host.ts';
+import { isVolumeRefusal, type VolumesHost } from '#node/volumes/local/volumes-host.ts';
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 
@@ -44,8 +44,7 @@ export type SealedSnapshot =
 export async function makeSnapshotFile(place: SnapshotPlace, host: VolumesHost): Promise<string> {
   await using directory = await openEmptySnapshot(place, host);
   await writeMarker(directory, FORMAT_FILE, 'qcow2');
-  await using file = await directory.open(DISK_IMAGE, O_RDWR | O_CREAT | O_EXCL, PRIVATE_FILE);
-  if (file !== undefined) await changeOwner(file, host.guestUser);
+  await using _ = await directory.open(DISK_IMAGE, O_RDWR | O_CREAT | O_EXCL, PRIVATE_FILE);
   return join(directory.path, DISK_IMAGE);
 }
 
@@ -53,7 +52,7 @@ export async function makeSnapshotFile(place: SnapshotPlace, host: VolumesHost):
 export async function writeArchive(place: SnapshotPlace, archive: Buffer, host: VolumesHost): Promise<void> {
   await using directory = await openEmptySnapshot(place, host);
   await writeMarker(directory, FORMAT_FILE, STATE_FORMAT);
-  await replaceFile(directory, ARCHIVE_FILE, archive, undefined);
+  await replaceFile(directory, ARCHIVE_FILE, archive);
   await directory.sync();
 }
 
@@ -99,7 +98,7 @@ async function checkCopy(directory: Directory, place: SnapshotPlace, host: Volum
   if (file === undefined || stats?.isFile() !== true)
     throw new SnapshotUnusableError(`Cannot seal snapshot "${id}": it has no image`);
   // The owner changes first, so that no other user can modify the file during the check.
-  await changeOwner(file, agentUser(host));
+  if (host.isRoot) await takeBack(file);
   if (format !== 'raw' && format !== 'qcow2')
     throw new SnapshotUnusableError(`Cannot seal snapshot "${id}": its format is unknown`);
   const bytes = format === 'raw' ? stats.size : await checkQcow2(file, join(directory.path, DISK_IMAGE));
@@ -189,9 +188,4 @@ function snapshotRoot(place: SnapshotPlace, { nodeName, nodeDir, sharedDir }: Vo
 
 function parseSize(note: string | undefined): number | undefined {
   return note !== undefined && /^\d{1,16}$/.test(note) ? Number(note) : undefined;
-}
-
-/** Returns the agent's own user; undefined if guests run as that user anyway. */
-function agentUser({ guestUser }: VolumesHost): GuestProcessUser | undefined {
-  return guestUser && { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
 }

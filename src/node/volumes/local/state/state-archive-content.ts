@@ -43,7 +43,7 @@ export async function replaceState(
   try {
     await makeStateImage(directory, UPLOADED, files, { place, host });
     signal?.throwIfAborted();
-    await installImage(directory, UPLOADED, place, host);
+    await installImage(directory, UPLOADED, place);
   } finally {
     await directory.unlink(UPLOADED);
   }

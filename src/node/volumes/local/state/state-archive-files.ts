@@ -6,7 +6,7 @@
 import { constants } from 'node:fs';
 import { MAX_STATE_ARCHIVE_BYTES } from '#api/storage/snapshot-state.ts';
 import type { Directory } from '#node/volumes/local/mounts/directory.ts';
-import { changeOwner, PRIVATE_FILE } from '#node/volumes/local/content/disk-image.ts';
+import { PRIVATE_FILE } from '#node/volumes/local/content/disk-image.ts';
 import {
   isTpmFile,
   NVRAM_FILE,
@@ -14,7 +14,6 @@ import {
   TPM_DIR,
   type StateFile,
 } from '#node/volumes/local/state/state-archive.ts';
-import type { GuestProcessUser } from '#node/volumes/local/volumes-host.ts';
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 
@@ -57,35 +56,23 @@ async function readFiles(
 }
 
 /** Unpacks into an empty directory. Everything is durable when this resolves, except for the name of the directory. */
-export async function unpackState(
-  files: readonly StateFile[],
-  state: Directory,
-  guestUser: GuestProcessUser | undefined,
-): Promise<void> {
+export async function unpackState(files: readonly StateFile[], state: Directory): Promise<void> {
   const prefix = `${TPM_DIR}/`;
   const ofTpm = files.filter(({ name }) => name.startsWith(prefix));
   if (ofTpm.length > 0) {
     await using tpm = await state.makeChild(TPM_DIR, PRIVATE_DIR);
-    for (const { name, content } of ofTpm) await writeStateFile(tpm, name.slice(prefix.length), content, guestUser);
+    for (const { name, content } of ofTpm) await writeStateFile(tpm, name.slice(prefix.length), content);
     await tpm.sync();
-    await using own = await state.open(TPM_DIR, O_RDONLY);
-    if (guestUser !== undefined) await own?.chown(guestUser.uid, guestUser.gid);
   }
   const nvram = files.find(({ name }) => name === NVRAM_FILE);
-  if (nvram !== undefined) await writeStateFile(state, NVRAM_FILE, nvram.content, guestUser);
+  if (nvram !== undefined) await writeStateFile(state, NVRAM_FILE, nvram.content);
   await state.sync();
 }
 
-async function writeStateFile(
-  directory: Directory,
-  name: string,
-  content: Buffer,
-  guestUser: GuestProcessUser | undefined,
-): Promise<void> {
+async function writeStateFile(directory: Directory, name: string, content: Buffer): Promise<void> {
   await using file = await directory.open(name, O_RDWR | O_CREAT | O_EXCL, PRIVATE_FILE);
   if (file === undefined)
     throw new Error(`Cannot write "${directory.path}/${name}": its directory was removed meanwhile`);
   await file.writeFile(content);
-  await changeOwner(file, guestUser);
   await file.sync();
 }

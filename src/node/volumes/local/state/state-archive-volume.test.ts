@@ -17,7 +17,6 @@ import {
 } from '#node/volumes/local/testing/volumes-scene.ts';
 
 const PLACE: SnapshotPlace = { scope: 'node', node: 'node-1', id: 'snapcontent-1' };
-const GUEST_USER = { uid: 64_055, gid: 64_055 };
 const UNUSED = { useOf: () => undefined };
 const NEEDS_ROOT = { skip: isRoot ? false : 'only root may give files away' };
 const NO_MOUNTS = { skip: mountSkipReason() };
@@ -107,9 +106,9 @@ describe('the snapshot of a persistent state', () => {
     assert.equal(readFileSync(join(stateOf(scene, 'pvc-2'), 'tpm', 'tpm2-00.permall'), 'utf8'), 'newer keys');
   });
 
-  it('gives the files to the guest user', NEEDS_ROOT, async () => {
+  it('creates files that only the agent can read', NEEDS_ROOT, async () => {
     await using scene = aScene();
-    const volumes = await scene.open({ guestUser: GUEST_USER });
+    const volumes = await scene.open();
     writeState(stateOf(scene, 'pvc-1'));
     await snapshotOf(scene, volumes);
     await volumes.fill(aVolumeFromSnapshot(), {});
@@ -119,9 +118,9 @@ describe('the snapshot of a persistent state', () => {
     });
     assert.deepEqual(modes, [
       ['', 0, '711'],
-      ['tpm', GUEST_USER.uid, '700'],
-      ['tpm/tpm2-00.permall', GUEST_USER.uid, '600'],
-      ['nvram.fd', GUEST_USER.uid, '600'],
+      ['tpm', 0, '700'],
+      ['tpm/tpm2-00.permall', 0, '600'],
+      ['nvram.fd', 0, '600'],
     ]);
   });
 
@@ -157,7 +156,7 @@ describe('the snapshot of a persistent state on a block volume', NO_MOUNTS, () =
 
   it('is read through the mount of the guest, or through a temporary one after the guest has ended', async () => {
     await using scene = aScene();
-    const volumes = await scene.open({ guestUser: GUEST_USER });
+    const volumes = await scene.open();
     scene.bind('old', aBlock());
     scene.bind('new', aVolumeFromSnapshot({ mode: 'Block' }));
     try {
@@ -180,7 +179,6 @@ describe('the snapshot of a persistent state on a block volume', NO_MOUNTS, () =
       assert.equal(filled.is, 'ready');
       const path = join(filled.is === 'ready' ? filled.directory : '', 'tpm', 'tpm2-00.permall');
       assert.equal(readFileSync(path, 'utf8'), KEYS);
-      assert.equal(statSync(path).uid, GUEST_USER.uid);
     } finally {
       await volumes.release(DOMAIN_ID);
     }
@@ -239,7 +237,7 @@ describe('the content of a persistent state', () => {
 
   it('becomes the file system of a block volume', NEEDS_ROOT, async () => {
     await using scene = aScene();
-    const volumes = await scene.open({ guestUser: GUEST_USER });
+    const volumes = await scene.open();
     scene.bind('state', aLocalVolume({ mode: 'Block', storage: '10Mi' }));
     mark(scene);
     await upload(scene, volumes, buildArchive([{ name: 'nvram.fd', content: Buffer.from('variables') }]));

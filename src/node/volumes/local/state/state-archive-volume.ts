@@ -12,7 +12,7 @@ import { Directory, isErrorWithCode } from '#node/volumes/local/mounts/directory
 import { PRIVATE_FILE } from '#node/volumes/local/content/disk-image.ts';
 import { removeDomainFiles } from '#node/volumes/local/kinds/domain-files.ts';
 import { detachLoops } from '#node/volumes/local/mounts/loop-device.ts';
-import { readMounts } from '#node/volumes/local/mounts/mounts.ts';
+import { readMounts } from '#lib/mounts.ts';
 import { openOwnDirectory, TRAVERSE_ONLY, type OwnPlace } from '#node/volumes/local/kinds/persistent-volume.ts';
 import type { StateFile } from '#node/volumes/local/state/state-archive.ts';
 import { packState, unpackState } from '#node/volumes/local/state/state-archive-files.ts';
@@ -82,7 +82,7 @@ export async function installState(
   try {
     {
       await using state = await directory.makeChild(unfinished, TRAVERSE_ONLY);
-      await unpackState(files, state, host.guestUser);
+      await unpackState(files, state);
     }
     if (replace) await directory.removeTree(STATE_DIR);
     await directory.rename(unfinished, STATE_DIR);
@@ -109,7 +109,7 @@ export async function makeStateImage(
     {
       await using root = await directory.makeChild(content, TRAVERSE_ONLY);
       await using state = await root.makeChild(STATE_DIR, TRAVERSE_ONLY);
-      await unpackState(files, state, host.guestUser);
+      await unpackState(files, state);
       await using image = await directory.open(name, O_RDWR | O_CREAT | O_EXCL, PRIVATE_FILE);
       await image?.truncate(Math.min(place.bytes, MAX_BYTES));
     }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import {
-  chmodSync,
   existsSync,
   linkSync,
   mkdirSync,
@@ -16,7 +15,7 @@ import { join } from 'node:path';
 import { describe, it, test } from 'node:test';
 import type { StatePreparation, Volumes } from '#node/volumes/volumes-port.ts';
 import { ensureImage } from '#node/volumes/local/content/disk-image.ts';
-import { parseMounts } from '#node/volumes/local/mounts/mounts.ts';
+import { parseMounts } from '#lib/mounts.ts';
 import { openOwnDirectory } from '#node/volumes/local/kinds/persistent-volume.ts';
 import { ProgramError, runCommand } from '#node/volumes/local/run-command.ts';
 import { detectContent } from '#node/volumes/local/state/state-file-system.ts';
@@ -34,7 +33,6 @@ import {
 } from '#node/volumes/local/testing/volumes-scene.ts';
 
 const OTHER_ID = '6f3c0a0e-5f43-4f6f-8a53-6d7a39d3b1c4';
-const GUEST_USER = { uid: 64_055, gid: 64_055 };
 const MI = 2 ** 20;
 
 function directoryOf(prepared: StatePreparation): string {
@@ -86,35 +84,6 @@ describe('persistent state on volumes of mode Filesystem', () => {
     assert.equal(directoryOf(await prepare(volumes, scene)), join(path, 'state'));
   });
 
-  it(
-    'belongs to the guest user, also if another user wrote it',
-    { skip: !isRoot && 'only root can change owners' },
-    async () => {
-      await using scene = aScene();
-      scene.bind('state', aLocalVolume());
-      const volumes = await scene.open({ guestUser: GUEST_USER });
-      const directory = directoryOf(await prepare(volumes, scene));
-      writeState(directory, 'a secret');
-      chmodSync(join(directory, 'tpm'), 0o755);
-
-      await prepare(volumes, scene);
-
-      const modeOf = (...names: string[]) => {
-        const { uid, mode } = statSync(join(directory, ...names));
-        return [uid, (mode & 0o777).toString(8)];
-      };
-      // The guest cannot change the names in the directory.
-      assert.deepEqual(
-        [modeOf(), modeOf('tpm'), modeOf('tpm', 'permall')],
-        [
-          [0, '711'],
-          [64_055, '700'],
-          [64_055, '600'],
-        ],
-      );
-    },
-  );
-
   const leading: Record<string, (directory: string, outside: string) => void> = {
     'a link': (directory, outside) => symlinkSync(outside, join(directory, 'nvram.fd')),
     'a link to a directory': (directory, outside) => symlinkSync(join(outside, '..'), join(directory, 'tpm')),
@@ -122,20 +91,16 @@ describe('persistent state on volumes of mode Filesystem', () => {
     'a pipe': (directory) => void execFileSync('mkfifo', [join(directory, 'nvram.fd')]),
   };
   for (const [name, put] of Object.entries(leading)) {
-    it(
-      `is refused without a change of owner if it contains ${name}`,
-      { skip: !isRoot && 'requires root' },
-      async () => {
-        await using scene = aScene();
-        scene.bind('state', aLocalVolume());
-        const outside = join(scene.dir, 'outside');
-        writeFileSync(outside, '');
-        const volumes = await scene.open({ guestUser: GUEST_USER });
-        put(directoryOf(await prepare(volumes, scene)), outside);
-        assert.equal(reasonOf(await prepare(volumes, scene)), 'failed StateRefused');
-        assert.equal(statSync(outside).uid, 0);
-      },
-    );
+    it(`is refused if it contains ${name}`, { skip: !isRoot && 'requires root' }, async () => {
+      await using scene = aScene();
+      scene.bind('state', aLocalVolume());
+      const outside = join(scene.dir, 'outside');
+      writeFileSync(outside, '');
+      const volumes = await scene.open();
+      put(directoryOf(await prepare(volumes, scene)), outside);
+      assert.equal(reasonOf(await prepare(volumes, scene)), 'failed StateRefused');
+      assert.equal(statSync(outside).uid, 0);
+    });
   }
 
   const refusals: Record<string, { bind: (scene: VolumesScene) => void; want: string }> = {
@@ -198,7 +163,7 @@ const backingFiles = () => String(execFileSync('losetup', ['--list', '--noheadin
 async function withBlock(run: (scene: VolumesScene, volumes: Volumes) => Promise<void>): Promise<void> {
   await using scene = aScene();
   scene.bind('state', aLocalVolume({ mode: 'Block', storage: '10Mi' }));
-  const volumes = await scene.open({ guestUser: GUEST_USER });
+  const volumes = await scene.open();
   try {
     await run(scene, volumes);
   } finally {
@@ -298,7 +263,7 @@ describe('persistent state on block volumes', { skip: blockStateSkipReason() }, 
 
   it('waits without a change if it cannot be created', async () => {
     const run: typeof runCommand = async (command, args, options) => {
-      if (command === 'mkfs.ext4') throw new ProgramError('Cannot run mkfs.ext4: ENOENT');
+      if (command === 'mkfs.ext4') throw new ProgramError('mkfs.ext4', [], 'ENOENT');
       return runCommand(command, args, options);
     };
     await using scene = aScene({ run });

@@ -5,7 +5,7 @@
  *
  *   <node dir>/state-mounts/<domain id>/     not in the domain's directory, which is removed recursively
  *
- * The agent creates the entries of `state/` (hypervisor/), and they belong to the guest user. The kernel alone keeps
+ * The agent creates the entries of `state/` (hypervisor/), and they belong to the user of the guest. The kernel alone keeps
  * track of mounts, so that the agent may be killed at any point.
  */
 import { constants } from 'node:fs';
@@ -14,10 +14,9 @@ import { basename, dirname, join } from 'node:path';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { invariant } from '#lib/invariant.ts';
 import { Directory, isErrorWithCode, isFileName } from '#node/volumes/local/mounts/directory.ts';
-import { changeOwner } from '#node/volumes/local/content/disk-image.ts';
 import { openDomainDirectory } from '#node/volumes/local/kinds/domain-files.ts';
 import { attachLoop, detachLoops, findOtherUsers } from '#node/volumes/local/mounts/loop-device.ts';
-import { readMounts } from '#node/volumes/local/mounts/mounts.ts';
+import { readMounts } from '#lib/mounts.ts';
 import { mountNfs } from '#node/volumes/local/mounts/nfs-mount.ts';
 import {
   refusePendingCopy,
@@ -34,7 +33,6 @@ import {
   isVolumeRefusal,
   missingRefusal,
   waitingRefusal,
-  type GuestProcessUser,
   type VolumeRefusal,
   type VolumesHost,
 } from '#node/volumes/local/volumes-host.ts';
@@ -50,7 +48,6 @@ const MOUNT_OPTIONS = 'nosuid,nodev,noexec,noatime,nosymfollow';
 const MOUNT_TIMEOUT_MS = 180_000;
 /** The volume name of the loop device; volumes of instances cannot have this name. */
 const LOOP_NAME = 'vm.state';
-const PRIVATE_DIR = 0o700;
 const MAX_DEPTH = 4;
 const MAX_ENTRIES = 256;
 
@@ -201,23 +198,16 @@ async function makeMountPoint(domainId: string, nodeDir: string): Promise<void> 
   await using _ = await mounts?.makeChild(domainId, TRAVERSE_ONLY);
 }
 
-/** Finds or creates `state/` in the directory of a volume, and gives its contents to the guest user. */
-async function ensureStateDirectory(volume: Directory, { guestUser }: VolumesHost): Promise<PreparedState> {
+/** Finds or creates `state/` in the directory of a volume. */
+async function ensureStateDirectory(volume: Directory, { isRoot }: VolumesHost): Promise<PreparedState> {
   await using state = await volume.makeChild(STATE_DIR, TRAVERSE_ONLY);
   await volume.sync();
-  const refusal = guestUser && (await changeOwnerOfContents(state, guestUser));
+  const refusal = isRoot ? await refuseContents(state) : undefined;
   return refusal ?? { is: 'ready', directory: state.path };
 }
 
-/**
- * Changes the owner, because another node with another guest user may have written the files. Refuses links and
- * devices.
- */
-async function changeOwnerOfContents(
-  directory: Directory,
-  user: GuestProcessUser,
-  depth = MAX_DEPTH,
-): Promise<VolumeRefusal | undefined> {
+/** Refuses links and devices: a guest wrote the files, and the hypervisor gives them to the next one as root. */
+async function refuseContents(directory: Directory, depth = MAX_DEPTH): Promise<VolumeRefusal | undefined> {
   const names = await directory.names();
   if (names.length > MAX_ENTRIES || depth === 0) return refuseEntry(directory.path, 'it has too many entries');
   for (const name of names) {
@@ -228,12 +218,11 @@ async function changeOwnerOfContents(
     const stats = await file.stat();
     if (stats.isDirectory()) {
       await using child = await directory.child(name);
-      const refusal = child && (await changeOwnerOfContents(child, user, depth - 1));
+      const refusal = child && (await refuseContents(child, depth - 1));
       if (refusal !== undefined) return refusal;
-      if (stats.uid !== user.uid || stats.gid !== user.gid) await file.chown(user.uid, user.gid);
-      if ((stats.mode & 0o777) !== PRIVATE_DIR) await file.chmod(PRIVATE_DIR);
-    } else if (stats.isFile() && stats.nlink === 1) await changeOwner(file, user);
-    else return refuseEntry(path, 'it is not a regular file with a single name');
+    } else if (!stats.isFile() || stats.nlink !== 1) {
+      return refuseEntry(path, 'it is not a regular file with a single name');
+    }
   }
   return undefined;
 }

@@ -11,6 +11,7 @@ import type { Stored } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';
 import type { Preparation, PreparedVolume, VolumeLookups, Volumes } from '#node/volumes/volumes-port.ts';
 import { runCommand, type RunCommand } from '#node/volumes/local/run-command.ts';
+import { withoutSandbox } from '#node/volumes/local/run-isolated.ts';
 import { createVolumes, type VolumesOptions } from '#node/volumes/local/volumes.ts';
 import type { VolumesHost } from '#node/volumes/local/volumes-host.ts';
 
@@ -54,10 +55,11 @@ export function aScene({ run = runCommand }: { run?: RunCommand } = {}): Volumes
     sharedDir,
     hostDiskDirs: [hostDisks],
     devDir: join(dir, 'dev'),
-    guestUser: undefined,
     isRoot,
     run,
+    runIsolated: withoutSandbox(run),
     freeBytes: async () => Number.MAX_SAFE_INTEGER,
+    usableBytes: async () => Number.MAX_SAFE_INTEGER,
   };
   return {
     dir,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseMounts } from '#node/volumes/local/mounts/mounts.ts';
+import { parseMounts } from '#lib/mounts.ts';
 
 test('parses mounts with their device, and decodes spaces in paths', () => {
   const text = [

@@ -1,0 +1,75 @@
+/**
+ * The pace of one request: work on large objects is divided into pieces, each in its own turn of the event loop, so that no
+ * request delays those of other users (lib/fair-turns.ts). Small requests run in one turn, as before.
+ */
+import { shareOf } from '#engine/request/user-share.ts';
+import type { ApiRequest, UserInfo } from '#engine/request/request.ts';
+import { SMALL_UNITS, UNITS_PER_TURN, type FairTurns } from '#lib/fair-turns.ts';
+
+/** Objects with more bytes are large. */
+const LARGE_BYTES = SMALL_UNITS;
+
+interface PacedRequest {
+  readonly request: Pick<ApiRequest, 'body'>;
+  readonly pace: Pace;
+}
+
+/** Reads the body of a request. A large one is returned in a turn of its own. */
+export async function readPacedBody({ request, pace }: PacedRequest): Promise<Buffer> {
+  const bytes = await request.body();
+  pace.noteSize(bytes.length);
+  if (pace.isLarge) await pace.step();
+  return bytes;
+}
+
+export class Pace {
+  readonly #turns: FairTurns;
+  readonly #user: UserInfo;
+  #isLarge = false;
+  #spent = 0;
+
+  constructor(turns: FairTurns, user: UserInfo) {
+    this.#turns = turns;
+    this.#user = user;
+  }
+
+  /** Notes the size of an object that the request reads or writes. */
+  noteSize(bytes: number): void {
+    if (bytes > LARGE_BYTES) this.#isLarge = true;
+  }
+
+  /** True if the request works on a large object, so that each of its steps must wait for `step`. */
+  get isLarge(): boolean {
+    return this.#isLarge;
+  }
+
+  /** Waits for the turn of the next step. */
+  step(): Promise<void> {
+    return this.#turns.next(shareOf(this.#user), UNITS_PER_TURN);
+  }
+
+  /** Runs a computation, in one turn unless it works on a large object. */
+  run<T>(steps: Generator<undefined, T>): T | Promise<T> {
+    if (this.#isLarge) return this.#runInTurns(steps);
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return step.value;
+    }
+  }
+
+  async #runInTurns<T>(steps: Generator<undefined, T>): Promise<T> {
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return step.value;
+      await this.step();
+    }
+  }
+
+  /** Counts work on many objects. Returns a promise for another turn when this turn has done enough. */
+  spend(units: number): Promise<void> | undefined {
+    this.#spent += units;
+    if (this.#spent < SMALL_UNITS) return undefined;
+    this.#spent = 0;
+    return this.#turns.next(shareOf(this.#user), SMALL_UNITS);
+  }
+}
