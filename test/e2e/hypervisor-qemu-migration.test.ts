@@ -430,7 +430,7 @@ async function guestWithDisks(scene: QemuScene) {
 function withDisks(plain: DomainDefinition, sources: Record<string, DiskSource>): DomainDefinition {
   const disks = Object.entries(sources).map(([name, source], i): Device => {
     const disk = aDisk(name, 3 + i, source);
-    return name === 'fixed' ? ({ ...disk, readonly: true } as Device) : disk;
+    return name === 'fixed' ? { ...disk, readonly: true } : disk;
   });
   return { ...plain, devices: [...plain.devices, ...disks] };
 }

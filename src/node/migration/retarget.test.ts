@@ -5,7 +5,7 @@ import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
 import { readDefinition } from '#node/migration/read-definition.ts';
 import { retarget, type TargetFacts } from '#node/migration/retarget.ts';
 
-const ROOT = aDisk('root', 2, { path: '/a/root', format: 'raw' }) as DiskDevice;
+const ROOT = aDisk('root', 2, { path: '/a/root', format: 'raw' });
 const DRIVE: DiskDevice = {
   ...{ type: 'disk', id: 'disk-drive', name: 'drive', media: 'cdrom', bus: 'sata' },
   ...{ readonly: true, cache: 'none' },

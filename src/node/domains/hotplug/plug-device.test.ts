@@ -40,12 +40,12 @@ test('a disk is plugged in', async () => {
 });
 
 test('a disk that an earlier attempt plugged in counts as plugged', async () => {
-  const leftover = aDisk('data', 4, onClaim('b')) as DiskDevice;
+  const leftover = aDisk('data', 4, onClaim('b'));
   assert.deepEqual(await plugInto([leftover]), { outcome: { is: 'plugged' }, path: '/claims/b' });
 });
 
 test('a disk of another claim that an earlier attempt plugged in does not count', async () => {
-  const leftover = aDisk('data', 4, onClaim('a')) as DiskDevice;
+  const leftover = aDisk('data', 4, onClaim('a'));
   const { outcome, path } = await plugInto([leftover]);
   assert.deepEqual([outcome.is, path], ['waiting', '/claims/a']);
 });

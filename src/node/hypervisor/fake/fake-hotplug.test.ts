@@ -12,7 +12,7 @@ import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
 import { createFakeHypervisor, type FakeHypervisorOptions } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import { findPlaceError } from '#node/hypervisor/fake/fake-places.ts';
 
-const DISK = aDisk('late', 4, { path: '/disks/late', format: 'raw' }) as DiskDevice;
+const DISK = aDisk('late', 4, { path: '/disks/late', format: 'raw' });
 const SCSI: DiskDevice = { ...DISK, id: 'disk-scsi', bus: 'scsi', address: driveAddress(3) };
 
 async function aGuest(options: Partial<FakeHypervisorOptions> = {}) {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '#lib/testing/fake-clock.ts';
-import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
+import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import { ownUserAccess } from '#node/hypervisor/qemu/process/file-access.ts';
 import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
 import { formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
@@ -17,7 +17,7 @@ import {
 } from '#node/hypervisor/qemu/testing/scripted-monitor.ts';
 import { SimulatedBlocks } from '#node/hypervisor/qemu/testing/simulated-blocks.ts';
 
-const DISK = aDisk('late', 4, { path: '/disks/late', format: 'raw' }) as DiskDevice;
+const DISK = aDisk('late', 4, { path: '/disks/late', format: 'raw' });
 const NIC: InterfaceDevice = {
   type: 'interface',
   id: 'nic-late',

@@ -31,8 +31,8 @@ export interface FileAccess {
 
 export const ownUserAccess: FileAccess = {
   pathOf: async (_, path) => path,
-  async socketPathOf(_, path) {
-    await using _socket = await openSocket(path, process.getuid?.() ?? 0);
+  async socketPathOf(...[, path]) {
+    await using _ = await openSocket(path, process.getuid?.() ?? 0);
     return path;
   },
   release: async () => undefined,
