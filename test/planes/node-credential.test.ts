@@ -55,6 +55,37 @@ test('the credential of a node', async (t) => {
     }
   });
 
+  await t.test('learns nothing of other guests from a refused patch', async () => {
+    const contentType = 'application/json-patch+json';
+    const pod = (await podOf('other')).metadata.name;
+    const copy = (from: string, path: string) => [{ op: 'copy', from, path }];
+    const urls: Record<string, string> = {
+      [`${VMIS}/other/status`]: '/spec/volumes',
+      [`${VMIS}/other`]: '/spec/volumes',
+      [`${PODS}/${pod}/status`]: '/spec',
+      [`${PODS}/${pod}`]: '/spec',
+      [`${RECORDS}/other/status`]: '/spec',
+    };
+    for (const [url, from] of Object.entries(urls)) {
+      const attempts = [
+        copy(from, '/metadata/name'),
+        copy(from, '/metadata/uid'),
+        copy(from, '/metadata/labels'),
+        // The first is met, the second is not: the answers must not differ.
+        [{ op: 'test', path: '/kind', value: 'Pod' }],
+        [{ op: 'test', path: '/kind', value: 'x' }],
+      ];
+      for (const body of attempts) {
+        const { status, text } = await call('PATCH', url, { body, contentType });
+        assert.equal(status, 403, `${url} ${JSON.stringify(body)}: ${text}`);
+        assert.doesNotMatch(text, /hunter2|compute/);
+      }
+      const put = await call('PUT', url, { body: { metadata: { uid: 'x' } } });
+      assert.equal(put.status, 403, put.text);
+    }
+    assert.equal((await call('DELETE', `${PODS}/${pod}`)).status, 403);
+  });
+
   await t.test('records Events of its own objects only', async () => {
     const record = async (kind: string, object: Loose, apiVersion = 'v1') => {
       const { name, uid, namespace } = object.metadata;
