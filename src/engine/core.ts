@@ -15,6 +15,7 @@ import { priorityAdmission, priorityClassValidation } from '#engine/admission/pr
 import { paramAccess } from '#engine/admission/policies/param-access.ts';
 import { validatingPolicies } from '#engine/admission/policies/validating-policies.ts';
 import { rbacEscalation } from '#engine/admission/rbac-escalation.ts';
+import { runtimeClassValidation } from '#engine/admission/runtime-class.ts';
 import { serviceAccountAdmission, serviceAccountValidation } from '#engine/admission/service-account.ts';
 import { startWebhooks } from '#engine/admission/webhooks/start-webhooks.ts';
 import { startAggregation, type RunningAggregation } from '#engine/aggregation/start-aggregation.ts';
@@ -129,6 +130,7 @@ export function createCore(options: CoreOptions): Core {
       nodeRestriction(store, registry),
       serviceAccountValidation(store),
       priorityClassValidation(store),
+      runtimeClassValidation,
       limitRangeValidation(store),
       skipDuringStart(policies.step),
       skipDuringStart(webhooks.validating),

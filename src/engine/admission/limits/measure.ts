@@ -3,11 +3,18 @@
  * of resources are those of Kubernetes: `pods`, `requests.cpu`, `gold.storageclass.storage.k8s.io/requests.storage`,
  * `count/<plural>.<group>` for any kind. Pure.
  */
-import { type Amounts, amountsOf, ONE_OBJECT, podAmounts, NO_AMOUNT } from '#engine/admission/limits/amounts.ts';
+import {
+  type Amounts,
+  amountsOf,
+  ONE_OBJECT,
+  podAmounts,
+  NO_AMOUNT,
+} from '#engine/registry/kinds/pod-spec/pod-amounts.ts';
 import { podScopeFacts, claimScopeFacts, type ScopeFacts } from '#engine/admission/limits/scopes.ts';
 import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 import type { Quantity } from '#kube/quantity.ts';
+import { classNameOf } from '#kube/storage-class-name.ts';
 
 export interface Measured {
   readonly amounts: Amounts;
@@ -113,14 +120,12 @@ export function computeAmounts(requests: Amounts, limits: Amounts): Map<string, 
 
 function addClaimAmounts(
   to: Map<string, Quantity>,
-  { metadata }: KubeObject,
+  claim: KubeObject,
   spec: Record<string, unknown>,
   status: Record<string, unknown>,
 ): void {
-  const annotated = metadata.annotations?.['volume.beta.kubernetes.io/storage-class'];
-  const storageClass = annotated ?? spec['storageClassName'];
-  const names = (name: string) =>
-    typeof storageClass === 'string' && storageClass !== '' ? [name, `${storageClass}${CLASS_SUFFIX}${name}`] : [name];
+  const storageClass = classNameOf(claim);
+  const names = (name: string) => (storageClass === '' ? [name] : [name, `${storageClass}${CLASS_SUFFIX}${name}`]);
   for (const name of names(CLAIMS)) to.set(name, ONE_OBJECT);
   const resources = isRecord(spec['resources']) ? spec['resources'] : {};
   const requested = storageOf(resources['requests']);

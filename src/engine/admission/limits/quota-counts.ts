@@ -2,7 +2,7 @@
  * The counts behind the status of quotas, for the controller that writes it: the present use of a quota, and the quotas
  * that a write affects. Counts the same objects in the same way as admission (quota-usage.ts).
  */
-import type { Amounts } from '#engine/admission/limits/amounts.ts';
+import type { Amounts } from '#engine/registry/kinds/pod-spec/pod-amounts.ts';
 import { plainCountNames } from '#engine/admission/limits/measure.ts';
 import { parseQuota, type Quota, quotaOf, QUOTAS } from '#engine/admission/limits/quota.ts';
 import { countUse, measureEntry, nextChangeMs, prepareCount } from '#engine/admission/limits/quota-usage.ts';

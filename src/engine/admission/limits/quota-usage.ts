@@ -4,7 +4,7 @@
  * deletion, after a change of the quota.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ONE_OBJECT, NO_AMOUNT } from '#engine/admission/limits/amounts.ts';
+import { ONE_OBJECT, NO_AMOUNT } from '#engine/registry/kinds/pod-spec/pod-amounts.ts';
 import { amountsAt, type Measured, measureObject, plainCountNames } from '#engine/admission/limits/measure.ts';
 import { type Quota, quotaOf, QUOTAS } from '#engine/admission/limits/quota.ts';
 import { matchesScopes } from '#engine/admission/limits/scopes.ts';

@@ -11,7 +11,7 @@ import {
   amountsText,
   isPodLevelResource,
   NO_AMOUNT,
-} from '#engine/admission/limits/amounts.ts';
+} from '#engine/registry/kinds/pod-spec/pod-amounts.ts';
 import { amountsAt, computeAmounts, type Measured, measureObject } from '#engine/admission/limits/measure.ts';
 import type { Quota } from '#engine/admission/limits/quota.ts';
 import { countUse, prepareCount, quotasOf } from '#engine/admission/limits/quota-usage.ts';
