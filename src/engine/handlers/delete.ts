@@ -30,7 +30,11 @@ export async function deleteOne(call: Call): Promise<ApiResponse> {
   const { name } = call.route;
   assertStillBound(call);
   const { object, isRemoved } = await deleteNamed(call, name, call.route.namespace, options);
-  if (!isRemoved) return respondObject(call, object, { status: 200 });
+  if (!isRemoved) {
+    // Many deletions become durable in the same turn.
+    if (call.pace.isLarge) await call.pace.step();
+    return respondObject(call, object, { status: 200 });
+  }
   return respondStatus({
     kind: 'Status',
     apiVersion: 'v1',
