@@ -178,9 +178,9 @@ function attributesOf(call: Call, wanted: Modification, object: KubeObject, old:
   });
 }
 
-/** Refuses an object that grows beyond the limit. An object under deletion may always be written. */
+/** Refuses an object that grows beyond the limit. */
 function assertValueCount(next: KubeObject, old: KubeObject): void {
-  if (countOwnValues(next) <= MAX_OBJECT_VALUES || old.metadata.deletionTimestamp !== undefined) return;
+  if (countOwnValues(next) <= MAX_OBJECT_VALUES) return;
   if (countOwnValues(old) <= MAX_OBJECT_VALUES) throw tooManyValues(new ValueCountError());
 }
 
