@@ -113,8 +113,30 @@ test('the credential of a node', async (t) => {
     );
     assert.match(await record('Pod', await podOf('other')), /not of Pod "virt-launcher-other/);
     assert.match(await record('Node', await plane.get('Node', second)), /not of Node/);
+    const { metadata } = await podOf('other');
+    for (const namespace of ['', undefined, 'kube-system']) {
+      assert.match(await record('Pod', { metadata: { ...metadata, namespace } }), /not of Pod|does not match/);
+    }
     const stranger = await plane.get('VirtualMachine', 'other');
     assert.match(await record('VirtualMachine', stranger, 'kubevirt.io/v1'), /not of VirtualMachine "other"$/);
+  });
+
+  await t.test('changes the status of no claim that it does not use', async () => {
+    const claims = '/api/v1/namespaces/default/persistentvolumeclaims';
+    const spec = {
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: 'none',
+      resources: { requests: { storage: '1Gi' } },
+    };
+    const claim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'foreign' }, spec };
+    await api.ok('POST', claims, { body: claim });
+    const report = async (name: string, storage = '100Pi') => {
+      const body = { status: { allocatedResources: { storage } } };
+      const contentType = 'application/merge-patch+json';
+      const { status, body: answer } = await call('PATCH', `${claims}/${name}/status`, { body, contentType });
+      return status === 200 ? 'changed' : answer.message;
+    };
+    assert.match(await report('foreign'), /can only update the status of claims that it uses$/);
   });
 
   await t.test('changes no owners and finalizers through a status', async () => {

@@ -369,3 +369,17 @@ test('a claim does not leave the quota of its storage class', async (t) => {
   }
   assert.match((await scene.create('persistentvolumeclaims', aClaim('b', '8Gi', 'gold'))).message, /exceeded quota/);
 });
+
+test('the allocated resources in the status of a claim count, also when they change', async (t) => {
+  const scene = await startQuotaScene(t);
+  await scene.quota({ 'requests.storage': '10Gi' });
+  await scene.create('persistentvolumeclaims', aClaim('a', '8Gi'));
+  const report = (storage: string) =>
+    scene.call('PATCH', `${NAMESPACE}/persistentvolumeclaims/a/status`, {
+      body: { status: { allocatedResources: { storage } } },
+      contentType: 'application/merge-patch+json',
+    });
+  assert.match((await report('20Gi')).body.message, /exceeded quota: small, requested: requests.storage=12Gi/);
+  assert.equal((await report('9Gi')).status, 200);
+  assert.deepEqual(await scene.used(), { 'requests.storage': '9Gi' });
+});

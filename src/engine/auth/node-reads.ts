@@ -108,7 +108,7 @@ function decideForCustomKind(
   return refuse(noRelationship(node));
 }
 
-const DEFINITIONS = 'customresourcedefinitions.apiextensions.k8s.io';
+export const DEFINITIONS = 'customresourcedefinitions.apiextensions.k8s.io';
 
 /** The places in the objects of a kind that name their nodes. */
 interface NodePlaces {
@@ -121,7 +121,7 @@ interface NodePlaces {
 const known = new WeakMap<Entry, NodePlaces>();
 
 /** Returns where the objects of a kind name their nodes; undefined if nodes may read all of them. */
-function nodePlacesOf(definition: Entry | undefined): NodePlaces | undefined {
+export function nodePlacesOf(definition: Entry | undefined): NodePlaces | undefined {
   if (definition === undefined) return undefined;
   let places = known.get(definition);
   if (places === undefined) {
@@ -143,7 +143,7 @@ function isBoundCompanion(store: Store, node: string, collection: string, id: st
   return entry !== undefined && places !== undefined && isBoundObject(store, node, entry, places);
 }
 
-function isBoundObject(store: Store, node: string, entry: Entry, { label, fields }: NodePlaces): boolean {
+export function isBoundObject(store: Store, node: string, entry: Entry, { label, fields }: NodePlaces): boolean {
   const object = decodeStored(entry.bytes);
   const { labels, uid = '', namespace = '' } = object.metadata;
   if (labels?.[label] === node || fields.some((path) => valueAt(object, path) === node)) return true;
@@ -206,11 +206,11 @@ function isReferenced(store: Store, node: string, { namespace, name, fields }: O
     // There may be thousands of pods: most are excluded without parsing.
     if (!bytes.includes(quotedName) || !bytes.includes(quotedNode)) return false;
     const { spec } = decodeStored(bytes) as { spec?: { nodeName?: string } };
-    return spec?.nodeName === node && findReference(spec, name, fields, MAX_DEPTH);
+    return spec?.nodeName === node && findReference(spec, name, fields);
   });
 }
 
-function findReference(value: unknown, name: string, fields: ObjectName['fields'], depth: number): boolean {
+export function findReference(value: unknown, name: string, fields: ObjectName['fields'], depth = MAX_DEPTH): boolean {
   if (depth === 0) return false;
   if (Array.isArray(value)) return value.some((item) => findReference(item, name, fields, depth - 1));
   if (!isRecord(value)) return false;

@@ -11,6 +11,7 @@ import {
   NO_AMOUNT,
 } from '#engine/registry/kinds/pod-spec/pod-amounts.ts';
 import { podScopeFacts, claimScopeFacts, type ScopeFacts } from '#engine/admission/limits/scopes.ts';
+import { isEventCollection } from '#engine/registry/kinds/core/event.ts';
 import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 import type { Quantity } from '#kube/quantity.ts';
@@ -36,13 +37,12 @@ const CLAIM_RESOURCES = new Set([CLAIMS, 'requests.storage']);
 const SERVICE_RESOURCES = new Set([SERVICES, 'services.nodeports', 'services.loadbalancers']);
 /** Kinds that can be counted by their plural alone. */
 const PLAIN_COUNTS = new Set(['configmaps', 'secrets', 'resourcequotas', 'replicationcontrollers']);
-const UNCOUNTED = new Set(['events', 'events.events.k8s.io']);
 
 /** Returns the collection whose objects use a resource of a quota, or undefined if nothing does. */
 export function collectionOfResource(name: string): string | undefined {
   if (name.startsWith(COUNT_PREFIX)) {
     const collection = name.slice(COUNT_PREFIX.length);
-    return UNCOUNTED.has(collection) ? undefined : collection;
+    return isEventCollection(collection) ? undefined : collection;
   }
   if (POD_RESOURCES.has(name) || /^(requests\.)?hugepages-/.test(name)) return PODS;
   const atClass = name.indexOf(CLASS_SUFFIX);

@@ -16,6 +16,7 @@ import { amountsAt, computeAmounts, type Measured, measureObject } from '#engine
 import type { Quota } from '#engine/admission/limits/quota.ts';
 import { countUse, prepareCount, quotasOf } from '#engine/admission/limits/quota-usage.ts';
 import { matchesScopes } from '#engine/admission/limits/scopes.ts';
+import { isEventCollection } from '#engine/registry/kinds/core/event.ts';
 import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -53,13 +54,17 @@ export function resourceQuotaAdmission(store: Store, clock: Clock): QuotaSteps {
   };
 }
 
+const CLAIMS = 'persistentvolumeclaims';
+
 /** Reports whether a request can use more of a quota. Events and reviews are not counted. */
 function canUseMore({ operation, resource, subresource, object, oldObject }: AdmissionAttributes): boolean {
-  if (!resource.namespaced || resource.isReview === true || subresource !== '' || object === undefined) return false;
-  if (operation === 'CREATE') return resource.collection !== 'events' && resource.collection !== 'events.events.k8s.io';
+  if (!resource.namespaced || resource.isReview === true || object === undefined) return false;
+  // The allocated resources of a claim are in its status.
+  if (subresource !== '') return subresource === 'status' && operation === 'UPDATE' && resource.collection === CLAIMS;
+  if (operation === 'CREATE') return !isEventCollection(resource.collection);
   if (operation !== 'UPDATE') return false;
   switch (resource.collection) {
-    case 'persistentvolumeclaims':
+    case CLAIMS:
     case 'services':
       return true;
     case 'pods':
