@@ -128,6 +128,7 @@ export function preparationOf(namespace: string): readonly HostileRequest[] {
 export function attacksIn(namespace: string): Readonly<Record<string, Attack>> {
   const PODS = `/api/v1/namespaces/${namespace}/pods`;
   const MAPS = `/api/v1/namespaces/${namespace}/configmaps`;
+  const SERVICES = `/api/v1/namespaces/${namespace}/services`;
   const BUDGETS = `/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets`;
   const VMS = `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachines`;
   const apply = (name: string, manager: string, count: number, value: string, want: number, query = '') =>
@@ -286,6 +287,20 @@ export function attacksIn(namespace: string): Readonly<Record<string, Attack>> {
       requests: [
         ...many(12, (index) => post(MAPS, map(`large-${index}`, { data: fields(20_000, 'some text that is longer') }))),
         get(`${MAPS}?labelSelector=a!%3Db&limit=1`),
+      ],
+    },
+    'a quota that counts 99 large Services': {
+      requests: [
+        ...many(99, (index) =>
+          post(SERVICES, {
+            ...{ apiVersion: 'v1', kind: 'Service', metadata: { name: `s${index}` } },
+            spec: { ports: [{ port: 80 }], selector: fields(8000, 'some-longer-text') },
+          }),
+        ),
+        post(`/api/v1/namespaces/${namespace}/resourcequotas`, {
+          ...{ apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'wide' } },
+          spec: { hard: { 'services.nodeports': '1000' } },
+        }),
       ],
     },
     ...readAttacksIn(namespace),

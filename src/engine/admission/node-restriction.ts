@@ -23,7 +23,7 @@ import { isRecord, type KubeObject } from '#kube/meta.ts';
 
 const LEASE_NAMESPACE = 'kube-node-lease';
 
-/** Where the checks find the objects of a node. */
+/** The objects that the checks look up. */
 interface NodeWorld {
   readonly store: Store;
   readonly registry: Pick<Registry, 'resources'>;

@@ -14,10 +14,11 @@ import {
 } from '#engine/registry/kinds/pod-spec/pod-amounts.ts';
 import { amountsAt, computeAmounts, type Measured, measureObject } from '#engine/admission/limits/measure.ts';
 import type { Quota } from '#engine/admission/limits/quota.ts';
-import { countUse, prepareCount, quotasOf } from '#engine/admission/limits/quota-usage.ts';
+import { countUse, prepareCount, quotasOf, type Spend } from '#engine/admission/limits/quota-usage.ts';
 import { matchesScopes } from '#engine/admission/limits/scopes.ts';
 import { isEventCollection } from '#engine/registry/kinds/core/event.ts';
 import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { Clock } from '#lib/clock.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
@@ -29,11 +30,21 @@ interface QuotaSteps {
   readonly guard: Guard;
 }
 
-export function resourceQuotaAdmission(store: Store, clock: Clock): QuotaSteps {
+interface QuotaParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Returns the function that charges work to a user. */
+  spendOf(user: UserInfo): Spend;
+}
+
+export function resourceQuotaAdmission({ store, clock, spendOf }: QuotaParts): QuotaSteps {
   return {
     validating(attributes) {
       if (!canUseMore(attributes)) return undefined;
-      return prepareCount(store, quotasOf(store, attributes.namespace), attributes.resource.collection);
+      const quotas = quotasOf(store, attributes.namespace);
+      if (quotas.length === 0) return undefined;
+      const { collection } = attributes.resource;
+      return prepareCount(store, quotas, { collection, spend: spendOf(attributes.user) });
     },
     guard(attributes) {
       if (!canUseMore(attributes)) return;

@@ -12,7 +12,7 @@ import { MAX_WATCH_BUFFER_BYTES, WATCH_PIECE_BYTES } from '#engine/request/limit
 import type { StreamSink } from '#engine/request/request.ts';
 
 /** Items that become frames when they are sent. */
-export interface Batch<T> {
+interface Batch<T> {
   readonly items: readonly T[];
   /** Returns undefined if the item does not concern the watcher. */
   frame(item: T): Buffer | undefined;
