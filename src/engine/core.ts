@@ -127,6 +127,8 @@ export function createCore(options: CoreOptions): Core {
       taintNewNodes,
       limitRangeDefaults(store),
       skipDuringStart(webhooks.mutating),
+      // Again, for containers that a webhook has added.
+      limitRangeDefaults(store),
     ],
     validating: [
       noteName,

@@ -1,7 +1,9 @@
 /** ResourceQuotas and LimitRanges are enforced as Kubernetes enforces them. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { type Loose, startTestApi, type TestApi } from '#test/support/test-api.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
+import { type Loose, startTestApi, type TestApi, type TestApiOptions } from '#test/support/test-api.ts';
+import { buildReviewAnswer, jsonPatch } from '#test/support/webhook-server.ts';
 
 const NAMESPACE = '/api/v1/namespaces/tenant';
 
@@ -22,8 +24,8 @@ interface QuotaScene extends TestApi {
   used(): Promise<Loose>;
 }
 
-async function startQuotaScene(t: TestContext): Promise<QuotaScene> {
-  const api = await startTestApi();
+async function startQuotaScene(t: TestContext, options: TestApiOptions = {}): Promise<QuotaScene> {
+  const api = await startTestApi(options);
   t.after(() => api.stop());
   await api.ok('POST', '/api/v1/namespaces', {
     body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant' } },
@@ -382,4 +384,35 @@ test('the allocated resources in the status of a claim count, also when they cha
   assert.match((await report('20Gi')).body.message, /exceeded quota: small, requested: requests.storage=12Gi/);
   assert.equal((await report('9Gi')).status, 200);
   assert.deepEqual(await scene.used(), { 'requests.storage': '9Gi' });
+});
+
+test('a container that a webhook adds gets the defaults of a LimitRange', async (t) => {
+  const services = new LocalServices();
+  const container = { name: 'proxy', image: 'x' };
+  services.register('ns', 'hook', {
+    review: async (_path, review) =>
+      buildReviewAnswer(review, jsonPatch({ op: 'add', path: '/spec/containers/-', value: container })),
+  });
+  const scene = await startQuotaScene(t, { services });
+  const webhook = {
+    ...{ name: 'hook.golden.local', admissionReviewVersions: ['v1'], sideEffects: 'None' },
+    clientConfig: { service: { namespace: 'ns', name: 'hook' } },
+    rules: [{ operations: ['CREATE'], apiGroups: [''], apiVersions: ['*'], resources: ['pods'] }],
+  };
+  const metadata = { name: 'hook' };
+  const body = { ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind: 'MutatingWebhookConfiguration' }, metadata };
+  await scene.ok('POST', '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations', {
+    body: { ...body, webhooks: [webhook] },
+  });
+  await scene.settle();
+  const limits = [{ type: 'Container', defaultRequest: { cpu: '100m' } }];
+  await scene.create('limitranges', { metadata: { name: 'usual' }, spec: { limits } });
+  const { body: pod } = await scene.create('pods', aPod('a'));
+  assert.deepEqual(
+    pod.spec.containers.map(({ name, resources }: Loose) => [name, resources]),
+    [
+      ['main', { requests: { cpu: '100m' } }],
+      ['proxy', { requests: { cpu: '100m' } }],
+    ],
+  );
 });
