@@ -10,6 +10,7 @@ import type { Row } from '../report.ts';
 import type { VmBench } from '../vms/vm-bench.ts';
 import { anonymousAttacks } from './anonymous-attacks.ts';
 import type { AttackerJob, AttackResult } from './attacker.ts';
+import { PREPARATION } from './preparation.ts';
 import type { BystanderFigures, BystanderJob } from './bystander.ts';
 
 /** No request of any user delays another user's small request by more than this. */
@@ -36,10 +37,11 @@ export async function* measureHostile(bench: VmBench, { quietMs }: HostileOption
     };
     // Warms up both sides.
     await during(() => pause(quietMs));
+    const oldRevision = await currentRevision(bench);
+    const requests = { kind: 'requests', target, namespace: NAMESPACE, token, oldRevision } as const;
+    await attacker.run({ ...requests, name: PREPARATION });
     const jobs: AttackerJob[] = [
-      ...Object.keys(attacksIn(NAMESPACE)).map(
-        (name) => ({ kind: 'requests', name, target, namespace: NAMESPACE, token }) as const,
-      ),
+      ...Object.keys(attacksIn(NAMESPACE)).map((name) => ({ ...requests, name })),
       ...Object.keys(anonymousAttacks).map((name) => ({ kind: 'connections', name, target }) as const),
     ];
     for (const job of jobs) {
@@ -53,6 +55,12 @@ export async function* measureHostile(bench: VmBench, { quietMs }: HostileOption
   } finally {
     await Promise.all([bystander.stop(), attacker.stop()]);
   }
+}
+
+async function currentRevision(bench: VmBench): Promise<number> {
+  const path = '/api/v1/namespaces';
+  const list = (await (await bench.transport()).request({ method: 'GET', path })).body;
+  return Number((list as { metadata: { resourceVersion: string } }).metadata.resourceVersion);
 }
 
 function describe({ answers, seconds }: AttackResult, grown: number): string {
