@@ -1,10 +1,13 @@
 /**
- * Bounds the bytes of request bodies that are held at the same time, in all and for each user. A body counts from its first
- * byte until its request ends.
+ * Bounds the bytes of request bodies that are held at the same time, in all and for each user. A byte counts from its
+ * arrival until its request ends. Each user may always have a small amount, so that the bodies of others keep no heartbeat
+ * out.
  */
 const MIB = 1024 * 1024;
 const MAX_BYTES = 512 * MIB;
 const MAX_BYTES_OF_USER = 32 * MIB;
+/** The bytes that a user may have even if there is no room in all. */
+export const ASSURED_BYTES = MIB / 4;
 
 export class BodyMemory {
   #bytes = 0;
@@ -18,7 +21,8 @@ export class BodyMemory {
   /** Changes the count by `bytes`. Returns false, without a change, if that would exceed a limit. */
   #take(user: string, bytes: number): boolean {
     const ofUser = (this.#byUser.get(user) ?? 0) + bytes;
-    if (bytes > 0 && (this.#bytes + bytes > MAX_BYTES || ofUser > MAX_BYTES_OF_USER)) return false;
+    const isCrowded = this.#bytes + bytes > MAX_BYTES && ofUser > ASSURED_BYTES;
+    if (bytes > 0 && (isCrowded || ofUser > MAX_BYTES_OF_USER)) return false;
     this.#bytes += bytes;
     if (ofUser === 0) this.#byUser.delete(user);
     else this.#byUser.set(user, ofUser);
