@@ -84,7 +84,7 @@ describe('a body of somebody who may not send one', () => {
 });
 
 describe('request bodies of clients that left', () => {
-  const aBody = Buffer.alloc(1_500_000, ' ');
+  const aBody = Buffer.alloc(700_000, ' ');
   const statusOfBody = async (access: ClusterAccess) => {
     const headers = { 'content-type': 'application/json' };
     return (await sendHttp1Request(access, { method: 'POST', path: MAPS, headers, body: aBody })).status;
@@ -105,18 +105,6 @@ describe('request bodies of clients that left', () => {
       await sendHttp1Request(front.admin, { path: '/version' });
     }
     assert.equal(await statusOfBody(front.admin), 400);
-  });
-
-  it('are not counted for ever if they waited behind another response', { timeout: 20_000 }, async (t) => {
-    const front = await startFront(t);
-    const socket = await openTls(front.admin, 'http/1.1');
-    socket.write(`GET ${MAPS}?watch=1 HTTP/1.1\r\nhost: x\r\n\r\n`);
-    const body = Buffer.alloc(1_000_000, ' ');
-    const head = `POST ${MAPS} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
-    for (let count = 0; count < 60; count++) socket.write(Buffer.concat([Buffer.from(head), body]));
-    while ((await statusOfBody(front.admin)) !== 429);
-    socket.destroy();
-    while ((await statusOfBody(front.admin)) === 429);
   });
 });
 

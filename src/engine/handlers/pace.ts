@@ -1,6 +1,6 @@
 /**
  * The pace of one request: work on large objects is divided into pieces, each in its own turn of the event loop, so that no
- * request delays those of other users (lib/fair-turns.ts). Small requests run in one turn, as before.
+ * request delays those of other users (lib/fair-turns.ts). Small requests run in one turn.
  */
 import { shareOf } from '#engine/request/user-share.ts';
 import type { ApiRequest, UserInfo } from '#engine/request/request.ts';

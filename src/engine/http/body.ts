@@ -21,6 +21,11 @@ export function readRequestBody(
       reject(overLimitError());
       return;
     }
+    if (!account.announce(Number(contentLength ?? 0) || 0)) {
+      stream.resume();
+      reject(noRoomError());
+      return;
+    }
     const chunks: Buffer[] = [];
     let size = 0;
     let done = false;
@@ -41,7 +46,6 @@ export function readRequestBody(
       size += chunk.length;
       if (!done && size <= MAX_BODY_BYTES) {
         pieceTimer.refresh();
-        // Counted on arrival: announced bytes take no memory, and would keep others out.
         if (account.add(chunk.length)) chunks.push(chunk);
         else {
           chunks.length = 0;

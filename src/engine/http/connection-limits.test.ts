@@ -88,8 +88,9 @@ describe('ConnectionLimits', () => {
   it('bounds the connections without a user after their handshakes, of one address and in all', () => {
     const [first, second, third] = [openSecured('a'), openSecured('a'), openSecured('a')];
     assert.deepEqual(destroyed(first, second, third), [true, false, false]);
+    limits.beginRequest(third)();
     const [other, another] = [openSecured('b'), openSecured('c')];
-    assert.deepEqual(destroyed(second, third, other, another), [true, false, false, false]);
+    assert.deepEqual(destroyed(second, third, other, another), [false, true, false, false]);
   });
 
   it('closes a connection without a user whose requests never end', () => {

@@ -44,8 +44,8 @@ export function connectionSizes(openFileLimit: number): ConnectionSizes {
   return {
     total,
     anonymousPerAddress: Math.min(512, half),
-    securedPerAddress: Math.min(64, half),
-    secured: Math.min(128, half),
+    securedPerAddress: Math.min(192, half),
+    secured: Math.min(256, half),
     perUser: Math.min(1024, half),
     headMs: HEAD_TIMEOUT_MS,
   };
@@ -159,7 +159,11 @@ export class ConnectionLimits {
     const { address } = connection;
     const crowded = this.#secured.sizeOf(address) >= securedPerAddress ? address : undefined;
     const from = crowded ?? (this.#secured.size >= secured ? this.#secured.largest() : undefined);
-    if (from !== undefined) this.#close(this.#secured.oldestOf(from)!, 'too many connections without a user');
+    if (from !== undefined) {
+      // One that has not sent a request yet may be that of a user.
+      const replaced = this.#secured.findOf(from, ({ hasRequested }) => hasRequested) ?? this.#secured.oldestOf(from)!;
+      this.#close(replaced, 'too many connections without a user');
+    }
     this.#secured.add(address, connection);
   }
 

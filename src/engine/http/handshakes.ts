@@ -15,6 +15,8 @@ import type { FairTurns } from '#lib/fair-turns.ts';
 
 /** The time of a TLS handshake, in units of lib/fair-turns.ts. */
 const HANDSHAKE_UNITS = 16 * 1024;
+/** The handshakes of one address in one turn. */
+const PER_TURN = 2;
 /** Begun handshakes that are not finished: of one address, and in all. Each takes up to 0.3 ms. */
 export const MAX_BEGUN_PER_ADDRESS = 128;
 export const MAX_BEGUN = 256;
@@ -66,20 +68,22 @@ export class Handshakes<T extends HandshakeSocket> {
     this.#begun.delete(socket.remoteAddress ?? '', socket);
   }
 
-  /** Begins the handshakes of an address, one in each turn. */
+  /** Begins the handshakes of an address, some in each turn. */
   async #beginAll(address: string, first: Promise<void>): Promise<void> {
     await first;
     const waiting = this.#waiting.get(address)!;
-    for (let newest = last(waiting); newest !== undefined; newest = last(waiting)) {
-      waiting.delete(newest);
-      this.#begin(address, newest);
+    while (waiting.size > 0) {
+      for (const newest of [...waiting].slice(-PER_TURN).toReversed()) {
+        waiting.delete(newest);
+        this.#begin(address, newest);
+      }
       await this.#nextTurn(address);
     }
     this.#waiting.delete(address);
   }
 
   #nextTurn(address: string): Promise<void> {
-    return this.#options.turns.next(shareOfHandshakes(address), HANDSHAKE_UNITS);
+    return this.#options.turns.next(shareOfHandshakes(address), PER_TURN * HANDSHAKE_UNITS);
   }
 
   #begin(address: string, socket: T): void {
@@ -98,8 +102,4 @@ export class Handshakes<T extends HandshakeSocket> {
 
 function shareOfHandshakes(address: string): string {
   return `handshakes of ${address}`;
-}
-
-function last<T>(items: Set<T>): T | undefined {
-  return [...items].at(-1);
 }
