@@ -18,7 +18,7 @@ const HANDSHAKE_UNITS = 16 * 1024;
 /** The handshakes of one address in one turn. */
 const PER_TURN = 2;
 /** Begun handshakes that are not finished: of one address, and in all. Each takes up to 0.3 ms. */
-export const MAX_BEGUN_PER_ADDRESS = 128;
+export const MAX_BEGUN_PER_ADDRESS = 224;
 export const MAX_BEGUN = 256;
 
 /** The part of a socket that is needed here. */
