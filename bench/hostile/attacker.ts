@@ -114,10 +114,21 @@ async function openConnections({ target, name }: Extract<AttackerJob, { kind: 'c
     const batch = Math.min(CONNECTIONS_AT_ONCE, attack.connections - count);
     open.push(...(await Promise.all(Array.from({ length: batch }, () => openOne(target, attack)))));
   }
-  await pause(HOLD_MS);
+  if (attack.reopens === true) await Promise.all(open.map((socket) => reopen(socket, target, attack)));
+  else await pause(HOLD_MS);
   const held = open.filter((socket) => !socket.destroyed && !socket.closed).length;
   for (const socket of open) socket.destroy();
   return { held, closed: open.length - held };
+}
+
+/** Opens another connection whenever the server closes one, until the attack is over. */
+async function reopen(first: Socket, target: Target, attack: AnonymousAttack): Promise<void> {
+  const until = performance.now() + HOLD_MS;
+  for (let socket = first; performance.now() < until; socket = await openOne(target, attack)) {
+    // 16 requests are answered; the connection of a client that sends more is closed by the server.
+    await Promise.race([once(socket, 'close'), once(socket, 'data'), pause(until - performance.now())]).catch(() => {});
+    socket.destroy();
+  }
 }
 
 async function openOne({ host, port, ca }: Target, { protocol, first, body }: AnonymousAttack): Promise<Socket> {

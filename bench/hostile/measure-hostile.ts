@@ -1,6 +1,6 @@
 /**
- * Measures what hostile requests and connections cost others: the p99 latency of a bystander's GET and heartbeat during
- * each attack, and in the quiet time before it.
+ * Measures what hostile requests and connections cost others: the p99 latency of a bystander's GET, heartbeat and new
+ * connection during each attack, and in the quiet time before it.
  */
 import { attacksIn } from '#test/load/hostile-requests.ts';
 import { JobProcess } from '../jobs.ts';
@@ -75,6 +75,7 @@ function* rowsOf(what: string, quiet: BystanderFigures, attacked: BystanderFigur
   };
   yield { what: `${what}: GET`, unit: 'ms', floor: quiet.get.p99Ms, bar, ...figures(attacked.get, `; ${note}`) };
   yield { what: '  heartbeat', unit: 'ms', floor: quiet.heartbeat.p99Ms, bar, ...figures(attacked.heartbeat, '') };
+  yield { what: '  new connection', unit: 'ms', floor: quiet.connect.p99Ms, bar, ...figures(attacked.connect, '') };
 }
 
 /** Creates the namespace, the lease and the attacker, who may do everything. Returns the attacker's token. */
