@@ -1,6 +1,6 @@
 /**
  * A user who does nothing unusual, in its own process: a GET and the renewal of a lease in turn, on one connection, as a
- * node agent does. Reports their latencies.
+ * node agent does, and from time to time a GET on a new connection, as kubectl does. Reports their latencies.
  */
 import { connect, type ClientHttp2Session } from 'node:http2';
 import { serveJobs } from '../jobs.ts';
@@ -25,20 +25,36 @@ export interface Latency {
 export interface BystanderFigures {
   readonly get: Latency;
   readonly heartbeat: Latency;
+  /** A GET on a new connection, with its handshake. */
+  readonly connect: Latency;
 }
 
 /** The pause between two requests. */
 const PAUSE_MS = 3;
+/** One of this many requests is on a new connection. */
+const PER_CONNECT = 8;
 
 let session: ClientHttp2Session | undefined;
+let target: Target;
 let paths = { get: '', lease: '' };
 let running:
-  | { isOver: boolean; readonly gets: number[]; readonly heartbeats: number[]; done: Promise<void> }
+  | {
+      isOver: boolean;
+      readonly gets: number[];
+      readonly heartbeats: number[];
+      readonly connects: number[];
+      done: Promise<void>;
+    }
   | undefined;
 
-function send(method: string, path: string, body?: string): Promise<void> {
+function open(): ClientHttp2Session {
+  const { host, port, ca, cert, key } = target;
+  return connect(`https://${host}:${port}`, { ca, cert, key });
+}
+
+function send(method: string, path: string, body?: string, on = session!): Promise<void> {
   const headers = { ':method': method, ':path': path, 'content-type': 'application/merge-patch+json' };
-  const stream = session!.request(headers, { endStream: body === undefined });
+  const stream = on.request(headers, { endStream: body === undefined });
   if (body !== undefined) stream.end(body);
   return new Promise((resolve, reject) => {
     stream.on('response', ({ ':status': status }) => {
@@ -59,8 +75,17 @@ async function measure(run: NonNullable<typeof running>): Promise<void> {
     run.gets.push(await timed(() => send('GET', paths.get)));
     const renewal = JSON.stringify({ spec: { leaseTransitions: beat } });
     run.heartbeats.push(await timed(() => send('PATCH', paths.lease, renewal)));
+    if (beat % PER_CONNECT === 0) run.connects.push(await timed(getOnNewConnection));
     await pause(PAUSE_MS);
   }
+}
+
+/** Fails if the server closes the connection. */
+async function getOnNewConnection(): Promise<void> {
+  const own = open();
+  const failed = new Promise<never>((_, reject) => own.once('error', reject));
+  await Promise.race([send('GET', paths.get, undefined, own), failed]);
+  own.destroy();
 }
 
 function latencyOf(values: number[]): Latency {
@@ -71,13 +96,13 @@ function latencyOf(values: number[]): Latency {
 serveJobs(async (job: BystanderJob) => {
   switch (job.kind) {
     case 'start': {
-      const { host, port, ca, cert, key } = job.target;
-      session = connect(`https://${host}:${port}`, { ca, cert, key });
+      target = job.target;
+      session = open();
       paths = { get: job.getPath, lease: job.leasePath };
       return;
     }
     case 'begin': {
-      const run = { isOver: false, gets: [], heartbeats: [], done: Promise.resolve() };
+      const run = { isOver: false, gets: [], heartbeats: [], connects: [], done: Promise.resolve() };
       running = run;
       running.done = measure(run);
       running.done.catch(() => {});
@@ -86,7 +111,8 @@ serveJobs(async (job: BystanderJob) => {
     case 'end': {
       running!.isOver = true;
       await running!.done;
-      return { get: latencyOf(running!.gets), heartbeat: latencyOf(running!.heartbeats) };
+      const { gets, heartbeats, connects } = running!;
+      return { get: latencyOf(gets), heartbeat: latencyOf(heartbeats), connect: latencyOf(connects) };
     }
   }
 });

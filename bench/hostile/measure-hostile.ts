@@ -1,6 +1,6 @@
 /**
- * Measures what hostile requests and connections cost others: the p99 latency of a bystander's GET and heartbeat during
- * each attack, and in the quiet time before it.
+ * Measures what hostile requests and connections cost others: the p99 latency of a bystander's GET, heartbeat and new
+ * connection during each attack, and in the quiet time before it.
  */
 import { attacksIn } from '#test/load/hostile-requests.ts';
 import { JobProcess } from '../jobs.ts';
@@ -10,6 +10,7 @@ import type { Row } from '../report.ts';
 import type { VmBench } from '../vms/vm-bench.ts';
 import { anonymousAttacks } from './anonymous-attacks.ts';
 import type { AttackerJob, AttackResult } from './attacker.ts';
+import { PREPARATION } from './preparation.ts';
 import type { BystanderFigures, BystanderJob } from './bystander.ts';
 
 /** No request of any user delays another user's small request by more than this. */
@@ -36,10 +37,11 @@ export async function* measureHostile(bench: VmBench, { quietMs }: HostileOption
     };
     // Warms up both sides.
     await during(() => pause(quietMs));
+    const oldRevision = await currentRevision(bench);
+    const requests = { kind: 'requests', target, namespace: NAMESPACE, token, oldRevision } as const;
+    await attacker.run({ ...requests, name: PREPARATION });
     const jobs: AttackerJob[] = [
-      ...Object.keys(attacksIn(NAMESPACE)).map(
-        (name) => ({ kind: 'requests', name, target, namespace: NAMESPACE, token }) as const,
-      ),
+      ...Object.keys(attacksIn(NAMESPACE)).map((name) => ({ ...requests, name })),
       ...Object.keys(anonymousAttacks).map((name) => ({ kind: 'connections', name, target }) as const),
     ];
     for (const job of jobs) {
@@ -55,6 +57,12 @@ export async function* measureHostile(bench: VmBench, { quietMs }: HostileOption
   }
 }
 
+async function currentRevision(bench: VmBench): Promise<number> {
+  const path = '/api/v1/namespaces';
+  const list = (await (await bench.transport()).request({ method: 'GET', path })).body;
+  return Number((list as { metadata: { resourceVersion: string } }).metadata.resourceVersion);
+}
+
 function describe({ answers, seconds }: AttackResult, grown: number): string {
   const texts = Object.entries(answers).map(([status, count]) => `${count} ${status}`);
   return `${texts.join(', ')} in ${seconds.toFixed(1)} s; RSS +${Math.round(Math.max(0, grown) / 1e6)} MB`;
@@ -67,6 +75,7 @@ function* rowsOf(what: string, quiet: BystanderFigures, attacked: BystanderFigur
   };
   yield { what: `${what}: GET`, unit: 'ms', floor: quiet.get.p99Ms, bar, ...figures(attacked.get, `; ${note}`) };
   yield { what: '  heartbeat', unit: 'ms', floor: quiet.heartbeat.p99Ms, bar, ...figures(attacked.heartbeat, '') };
+  yield { what: '  new connection', unit: 'ms', floor: quiet.connect.p99Ms, bar, ...figures(attacked.connect, '') };
 }
 
 /** Creates the namespace, the lease and the attacker, who may do everything. Returns the attacker's token. */

@@ -26,6 +26,7 @@ export interface InProcessRequest {
   readonly accept: string;
   readonly contentType: string;
   readonly userAgent: string;
+  readonly isLocal: true;
   body(): Promise<Buffer>;
   readonly signal: AbortSignal;
 }
@@ -72,7 +73,8 @@ export function createInProcessTransport({ handler, user, userAgent }: InProcess
     const bytes = request.body === undefined ? NO_BYTES : Buffer.from(JSON.stringify(request.body));
     const contentType = request.body === undefined ? '' : (request.contentType ?? 'application/json');
     const body = (): Promise<Buffer> => Promise.resolve(bytes);
-    const received = { method, path, query, user, accept, contentType, userAgent, body, signal };
+    const isLocal = true as const;
+    const received = { method, path, query, user, accept, contentType, userAgent, isLocal, body, signal };
     return raceSignal(Promise.resolve(handler(received)), signal);
   }
 

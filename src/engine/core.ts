@@ -15,10 +15,12 @@ import { priorityAdmission, priorityClassValidation } from '#engine/admission/pr
 import { paramAccess } from '#engine/admission/policies/param-access.ts';
 import { validatingPolicies } from '#engine/admission/policies/validating-policies.ts';
 import { rbacEscalation } from '#engine/admission/rbac-escalation.ts';
+import { runtimeClassValidation } from '#engine/admission/runtime-class.ts';
 import { serviceAccountAdmission, serviceAccountValidation } from '#engine/admission/service-account.ts';
 import { startWebhooks } from '#engine/admission/webhooks/start-webhooks.ts';
 import { startAggregation, type RunningAggregation } from '#engine/aggregation/start-aggregation.ts';
 import { createApi } from '#engine/dispatch/api.ts';
+import { Pace } from '#engine/handlers/pace.ts';
 import { noteName } from '#engine/handlers/request-notes.ts';
 import type { AuditSink } from '#engine/audit/audit-record.ts';
 import type { OutwardIdentity } from '#engine/auth/front-proxy.ts';
@@ -27,7 +29,7 @@ import { rbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
 import { serviceAccountTokens } from '#engine/auth/service-accounts/authenticate-token.ts';
 import { newSigningKey, type SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { joinTokenLookups, type TokenLookup } from '#engine/auth/tokens.ts';
-import { BOOTSTRAP } from '#engine/controllers/identities.ts';
+import { BOOTSTRAP, INFORMERS } from '#engine/controllers/identities.ts';
 import { healthChecks, type HealthCheck } from '#engine/dispatch/health.ts';
 import { Kubelets } from '#engine/remote/kubelets.ts';
 import { createPaths } from '#engine/dispatch/paths.ts';
@@ -37,7 +39,7 @@ import { trackCustomKinds } from '#engine/custom-kinds/track-custom-kinds.ts';
 import { reviewResources } from '#engine/registry/kinds/access/reviews.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { Registry } from '#engine/registry/registry.ts';
-import type { ApiHandler } from '#engine/request/request.ts';
+import type { ApiHandler, UserInfo } from '#engine/request/request.ts';
 import { LocalServices } from '#engine/remote/local-services.ts';
 import type { Store } from '#engine/store/store.ts';
 import { podBinding } from '#engine/subresources/pod-binding.ts';
@@ -108,7 +110,11 @@ export function createCore(options: CoreOptions): Core {
   ]);
 
   const guards = [namespaceLifecycle(store), customKindLifecycle(store, registry)];
-  const quotas = resourceQuotaAdmission(store, clock);
+  const spendOf = (user: UserInfo) => {
+    const pace = new Pace(turns, user);
+    return (units: number) => pace.spend(units);
+  };
+  const quotas = resourceQuotaAdmission({ store, clock, spendOf });
   const policies = validatingPolicies({ store, registry, authorizer, log, metrics });
   const webhooks = startWebhooks({ store, registry, services, authorizer, clock, log, metrics });
   const admission = admissionChain({
@@ -121,6 +127,8 @@ export function createCore(options: CoreOptions): Core {
       taintNewNodes,
       limitRangeDefaults(store),
       skipDuringStart(webhooks.mutating),
+      // Again, for containers that a webhook has added.
+      limitRangeDefaults(store),
     ],
     validating: [
       noteName,
@@ -129,6 +137,7 @@ export function createCore(options: CoreOptions): Core {
       nodeRestriction(store, registry),
       serviceAccountValidation(store),
       priorityClassValidation(store),
+      runtimeClassValidation,
       limitRangeValidation(store),
       skipDuringStart(policies.step),
       skipDuringStart(webhooks.validating),
@@ -185,7 +194,7 @@ export function createCore(options: CoreOptions): Core {
     signingKey,
     metrics: allMetrics,
     aggregation,
-    quotaCounts: quotaCounts(store),
+    quotaCounts: quotaCounts(store, spendOf(INFORMERS)),
     markStarted() {
       started = true;
     },

@@ -20,6 +20,10 @@ export class BoundedCache<K, V> {
     return this.#entries.get(key)?.value;
   }
 
+  has(key: K): boolean {
+    return this.#entries.has(key);
+  }
+
   /** Stores the value, unless it is heavier than the limit of the whole cache. */
   set(key: K, value: V, weight: number): void {
     this.#drop(key);

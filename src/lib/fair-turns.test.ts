@@ -9,8 +9,8 @@ class Recorder {
   readonly ran: string[] = [];
   readonly turns = new FairTurns(() => 0);
 
-  enter(user: string, units: number, name = user): void {
-    const entered = this.turns.enter(user, units);
+  enter(user: string, units: number, name = user, source?: object): void {
+    const entered = this.turns.enter(user, units, source);
     if (entered === undefined) this.ran.push(name);
     else if (entered !== 'full') void entered.then(() => this.ran.push(name));
     else this.ran.push(`${name} refused`);
@@ -78,5 +78,16 @@ describe('FairTurns', () => {
     assert.deepEqual(recorder.ran, ['a0', `a${MAX_WAITING + 1} refused`]);
     recorder.enter('b', 1);
     assert.equal(recorder.ran.at(-1), 'b');
+  });
+
+  it('rotates between the sources of a user, and refuses only the one with too many pieces waiting', async () => {
+    const recorder = new Recorder();
+    const [flood, other] = [{}, {}];
+    for (let i = 0; i <= MAX_WAITING + 1; i++) recorder.enter('a', SMALL_UNITS, `f${i}`, flood);
+    recorder.enter('a', SMALL_UNITS, 'o', other);
+    assert.deepEqual(recorder.ran, ['f0', `f${MAX_WAITING + 1} refused`]);
+    await nextTurn();
+    await nextTurn();
+    assert.deepEqual(recorder.ran.slice(2, 5), ['f1', 'o', 'f2']);
   });
 });

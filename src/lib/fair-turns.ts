@@ -5,6 +5,9 @@
  *         ├─► waits for a later turn: small pieces in rotation between users, large pieces one at a time
  *         └─► 'full' if the user has too many pieces waiting
  *
+ * A piece may name its source, such as a connection: the sources of a user take turns, too, and each has its own limit of
+ * waiting pieces. So one source cannot keep the others out.
+ *
  * Units estimate the time of a piece (see UNITS_PER_TURN). After a large piece, the next one waits for as long as this one
  * took, so that large pieces take at most half of the time and requests of several turns are served between them.
  */
@@ -14,7 +17,7 @@ import { systemClock } from '#lib/clock.ts';
 export const UNITS_PER_TURN = 64 * 1024;
 /** The units of one user in one turn. Pieces with more units are large. */
 export const SMALL_UNITS = UNITS_PER_TURN / 2;
-/** The number of pieces of one user that may wait. */
+/** The number of pieces of one user, or of one source, that may wait. */
 export const MAX_WAITING = 2000;
 /** A large piece that took less needs no rest. */
 const MIN_REST_MS = 4;
@@ -40,26 +43,27 @@ export class FairTurns {
   }
 
   /** Returns undefined if the piece may run at once, otherwise a promise for its turn, or 'full'. */
-  enter(user: string, units: number): Promise<void> | 'full' | undefined {
-    const waiting = this.#small.count(user) + this.#large.count(user);
-    if (waiting === 0 && units <= SMALL_UNITS && this.#spent < UNITS_PER_TURN) {
+  enter(user: string, units: number, source?: object): Promise<void> | 'full' | undefined {
+    const waiting = this.#small.count(user, source) + this.#large.count(user, source);
+    const isAlone = source === undefined ? waiting === 0 : !this.#small.has(user) && !this.#large.has(user);
+    if (isAlone && units <= SMALL_UNITS && this.#spent < UNITS_PER_TURN) {
       const spent = this.#spentBy.get(user) ?? 0;
       if (spent + units <= SMALL_UNITS) {
         this.#charge(user, units);
         return undefined;
       }
     }
-    return waiting >= MAX_WAITING ? 'full' : this.next(user, units);
+    return waiting >= MAX_WAITING ? 'full' : this.next(user, units, source);
   }
 
   /** Waits for a turn for the next piece of a request that was admitted before, which is never refused. */
-  next(user: string, units: number): Promise<void> {
+  next(user: string, units: number, source?: object): Promise<void> {
     return new Promise((start) => {
       if (units <= SMALL_UNITS) {
-        this.#small.add(user, { units, start });
+        this.#small.add(user, { units, start }, source);
         this.#armTurn();
       } else {
-        this.#large.add(user, { units, start });
+        this.#large.add(user, { units, start }, source);
         this.#armLarge();
       }
     });
@@ -112,29 +116,46 @@ export class FairTurns {
   }
 }
 
-/** Pieces that wait, one queue for each user. */
+/** The source of pieces that name none. */
+const NO_SOURCE = {};
+
+/** Pieces that wait: the users take turns, and so do the sources of each user. */
 class Rotation {
-  /** The first user is the next one. */
-  readonly #queues = new Map<string, Piece[]>();
+  /** The first user is the next one, and so is the first source of a user. */
+  readonly #users = new Map<string, Map<object, Piece[]>>();
 
-  count(user: string): number {
-    return this.#queues.get(user)?.length ?? 0;
+  has(user: string): boolean {
+    return this.#users.has(user);
   }
 
-  add(user: string, piece: Piece): void {
-    const queue = this.#queues.get(user);
-    if (queue === undefined) this.#queues.set(user, [piece]);
-    else queue.push(piece);
+  count(user: string, source: object = NO_SOURCE): number {
+    return this.#users.get(user)?.get(source)?.length ?? 0;
   }
 
-  /** Removes the next piece; its user becomes the last one. */
+  add(user: string, piece: Piece, source: object = NO_SOURCE): void {
+    const sources = this.#users.get(user);
+    const queue = sources?.get(source);
+    if (queue !== undefined) queue.push(piece);
+    else if (sources !== undefined) sources.set(source, [piece]);
+    else this.#users.set(user, new Map([[source, [piece]]]));
+  }
+
+  /** Removes the next piece; its user and its source become the last ones. */
   take(): { readonly user: string; readonly piece: Piece } | undefined {
-    for (const [user, queue] of this.#queues) {
-      const piece = queue.shift()!;
-      this.#queues.delete(user);
-      if (queue.length > 0) this.#queues.set(user, queue);
+    for (const [user, sources] of this.#users) {
+      this.#users.delete(user);
+      const piece = takeFirst(sources);
+      if (sources.size > 0) this.#users.set(user, sources);
       return { user, piece };
     }
     return undefined;
   }
+}
+
+function takeFirst(sources: Map<object, Piece[]>): Piece {
+  const [source, queue] = sources.entries().next().value!;
+  const piece = queue.shift()!;
+  sources.delete(source);
+  if (queue.length > 0) sources.set(source, queue);
+  return piece;
 }

@@ -55,4 +55,10 @@ test('the certificate of a node reads only the instances and pods of this node',
   await assert.rejects(stranger.get(VIRTUAL_MACHINE_INSTANCES, name), isForbidden);
   await assert.rejects(stranger.list(VIRTUAL_MACHINE_INSTANCES), isForbidden);
   await assert.rejects(stranger.list(PODS), isForbidden);
+  // The error of a patch must not contain the values that it copies.
+  const patch = { type: 'json', body: [{ op: 'copy', from: '/spec/volumes', path: '/metadata/name' }] } as const;
+  await assert.rejects(
+    stranger.patch(VIRTUAL_MACHINE_INSTANCES, name, patch, { subresource: 'status' }),
+    (error) => isForbidden(error) && !String(error).includes('hunter2'),
+  );
 });

@@ -6,15 +6,20 @@ export interface HostileRequest {
   readonly url: string;
   readonly body: Buffer;
   readonly contentType: string;
+  readonly accept?: string;
   /** The status of the answer. */
   readonly want: number;
+  /** Sends the request this many times at once. */
+  readonly copies?: number;
+  /** For a watch, which stays open until the attack ends: the number of events to wait for. */
+  readonly events?: number;
 }
 
 /** Several requests, one after the other. */
 export interface Attack {
   readonly requests: readonly HostileRequest[];
-  /** Sends the first request this many times at once. */
-  readonly copies?: number;
+  /** True if the attack needs the objects of `preparationOf`. */
+  readonly isPrepared?: boolean;
   /** True if the attack needs our kinds. */
   readonly vms?: boolean;
 }
@@ -47,6 +52,12 @@ const label = (url: string) => patch(url, MERGE, { metadata: { labels: { later: 
 const remove = (url: string): HostileRequest => ({
   ...{ method: 'DELETE', url, body: Buffer.alloc(0), contentType: JSON_TYPE },
   want: 200,
+});
+
+const get = (url: string, more: Partial<HostileRequest> = {}): HostileRequest => ({
+  ...remove(url),
+  method: 'GET',
+  ...more,
 });
 
 function pod(name: string, spec: Loose): Loose {
@@ -83,10 +94,41 @@ const nodeTerms = (count: number) => ({
   },
 });
 
+const AS_TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1';
+const AS_METADATA = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
+/** As many as one user may start in one turn. */
+const AT_ONCE = 64;
+const LEASE_COUNT = 8000;
+const SECRET_COUNT = 300;
+
+const leasesOf = (namespace: string) => `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
+const secretsOf = (namespace: string) => `/api/v1/namespaces/${namespace}/secrets`;
+
+/** Returns the creates of the objects that attacks by reads need: many small ones, and some large ones. */
+export function preparationOf(namespace: string): readonly HostileRequest[] {
+  const lease = (name: string) => ({
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name, labels: { a: '1' } },
+  });
+  const secret = (name: string) => ({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name },
+    data: fields(2000, 'eHg='),
+  });
+  return [
+    ...many(SECRET_COUNT, (index) => post(secretsOf(namespace), secret(`s${index}`))),
+    ...many(LEASE_COUNT, (index) => post(leasesOf(namespace), lease(`l${index}`))),
+    post(`/api/v1/namespaces/${namespace}/configmaps`, map('wide', { data: fields(20_000, 'x') })),
+  ];
+}
+
 /** Returns the attacks on objects of a namespace. Each key is the case of a test and the line of a benchmark. */
 export function attacksIn(namespace: string): Readonly<Record<string, Attack>> {
   const PODS = `/api/v1/namespaces/${namespace}/pods`;
   const MAPS = `/api/v1/namespaces/${namespace}/configmaps`;
+  const SERVICES = `/api/v1/namespaces/${namespace}/services`;
   const BUDGETS = `/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets`;
   const VMS = `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachines`;
   const apply = (name: string, manager: string, count: number, value: string, want: number, query = '') =>
@@ -152,12 +194,10 @@ export function attacksIn(namespace: string): Readonly<Record<string, Attack>> {
       ],
     },
     '150 bodies of 3 MiB of "[" at once': {
-      requests: [post(MAPS, Buffer.alloc(BODY_BYTES, '['), 400)],
-      copies: 150,
+      requests: [{ ...post(MAPS, Buffer.alloc(BODY_BYTES, '['), 400), copies: 150 }],
     },
     '50 applies of 3 MiB of "[" at once': {
-      requests: [patch(`${MAPS}/deep?fieldManager=m`, APPLY, Buffer.alloc(BODY_BYTES, '['), 400)],
-      copies: 50,
+      requests: [{ ...patch(`${MAPS}/deep?fieldManager=m`, APPLY, Buffer.alloc(BODY_BYTES, '['), 400), copies: 50 }],
     },
     'a body of 3 MiB of "{}," in a list': {
       requests: [post(MAPS, `{"a":[${'{},'.repeat(BODY_BYTES / 3 - 10)}0]}`, 413)],
@@ -241,19 +281,29 @@ export function attacksIn(namespace: string): Readonly<Record<string, Attack>> {
       ],
     },
     'a selector with 5,000 labels on a list': {
-      requests: [
-        {
-          ...remove(`${PODS}?labelSelector=${encodeURIComponent(many(5000, (index) => `k${index}!=x`).join(','))}`),
-          method: 'GET',
-        },
-      ],
+      requests: [get(`${PODS}?labelSelector=${encodeURIComponent(many(5000, (index) => `k${index}!=x`).join(','))}`)],
     },
     'a list by label of 12 large objects': {
       requests: [
         ...many(12, (index) => post(MAPS, map(`large-${index}`, { data: fields(20_000, 'some text that is longer') }))),
-        { ...remove(`${MAPS}?labelSelector=a!%3Db&limit=1`), method: 'GET' },
+        get(`${MAPS}?labelSelector=a!%3Db&limit=1`),
       ],
     },
+    'a quota that counts 99 large Services': {
+      requests: [
+        ...many(99, (index) =>
+          post(SERVICES, {
+            ...{ apiVersion: 'v1', kind: 'Service', metadata: { name: `s${index}` } },
+            spec: { ports: [{ port: 80 }], selector: fields(8000, 'some-longer-text') },
+          }),
+        ),
+        post(`/api/v1/namespaces/${namespace}/resourcequotas`, {
+          ...{ apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'wide' } },
+          spec: { hard: { 'services.nodeports': '1000' } },
+        }),
+      ],
+    },
+    ...readAttacksIn(namespace),
     'a definition with 12,000 properties': {
       requests: [
         post(CRDS, {
@@ -275,6 +325,78 @@ export function attacksIn(namespace: string): Readonly<Record<string, Attack>> {
           },
         }),
       ],
+    },
+  };
+}
+
+/** Attacks by reads: their cost depends on what is stored, not on what is sent. */
+function readAttacksIn(namespace: string): Readonly<Record<string, Attack>> {
+  const WIDE = `/api/v1/namespaces/${namespace}/configmaps/wide`;
+  const SECRETS = secretsOf(namespace);
+  const LEASES = leasesOf(namespace);
+  const isPrepared = true;
+  const watch = (url: string, events: number, more: Partial<HostileRequest> = {}) =>
+    get(`${url}${url.includes('?') ? '&' : '?'}watch=true&timeoutSeconds=5`, { events, ...more });
+  const bounds = many(2000, (index) => `a<${10_000 + index}`).join(',');
+  return {
+    '64 GETs of a large object as a Table': {
+      requests: [get(WIDE, { accept: AS_TABLE, copies: AT_ONCE })],
+      isPrepared,
+    },
+    '64 GETs of a large object as YAML': {
+      requests: [get(WIDE, { accept: 'application/yaml', copies: AT_ONCE })],
+      isPrepared,
+    },
+    'a change of a large object that 100 watches see as metadata': {
+      requests: [
+        watch(`${WIDE.replace('/wide', '')}?fieldSelector=metadata.name%3Dwide`, 1, {
+          accept: AS_METADATA,
+          copies: 100,
+        }),
+        label(WIDE),
+      ],
+      isPrepared,
+    },
+    'a change of a large object that 100 watches see as a Table': {
+      requests: [
+        watch(`${WIDE.replace('/wide', '')}?fieldSelector=metadata.name%3Dwide`, 1, { accept: AS_TABLE, copies: 100 }),
+        patch(WIDE, MERGE, { metadata: { labels: { later: 'table' } } }),
+      ],
+      isPrepared,
+    },
+    'a large object that leaves the selection of 100 watches': {
+      requests: [
+        patch(WIDE, MERGE, { metadata: { labels: { stays: 'yes' } } }),
+        watch(`${WIDE.replace('/wide', '')}?labelSelector=stays%3Dyes`, 1, { copies: 100 }),
+        patch(WIDE, MERGE, { metadata: { labels: { stays: null } } }),
+      ],
+      isPrepared,
+    },
+    '20 watches by the type of 300 large Secrets': {
+      requests: [watch(`${SECRETS}?fieldSelector=type%3DOpaque`, SECRET_COUNT, { copies: 20 })],
+      isPrepared,
+    },
+    '20 watches of 300 large Secrets as metadata': {
+      requests: [watch(SECRETS, SECRET_COUNT, { accept: AS_METADATA, copies: 20 })],
+      isPrepared,
+    },
+    '64 watches of 8,000 objects': { requests: [watch(LEASES, LEASE_COUNT, { copies: AT_ONCE })], isPrepared },
+    '64 watches of 8,000 objects as metadata': {
+      requests: [watch(LEASES, LEASE_COUNT, { accept: AS_METADATA, copies: AT_ONCE })],
+      isPrepared,
+    },
+    '64 watches of 8,000 objects since an old revision': {
+      requests: [watch(`${LEASES}?resourceVersion=OLD`, LEASE_COUNT, { copies: AT_ONCE })],
+      isPrepared,
+    },
+    '64 lists at an old revision, before 8,000 changes': {
+      requests: [get(`${LEASES}?resourceVersion=OLD&resourceVersionMatch=Exact`, { copies: AT_ONCE })],
+      isPrepared,
+    },
+    '64 lists of 8,000 objects': { requests: [get(LEASES, { copies: AT_ONCE })], isPrepared },
+    '2,000 bounds of one label on a list of 8,000 objects': {
+      requests: [get(`${LEASES}?labelSelector=${encodeURIComponent(bounds)}`)],
+      isPrepared,
     },
   };
 }

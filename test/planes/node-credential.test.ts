@@ -55,6 +55,37 @@ test('the credential of a node', async (t) => {
     }
   });
 
+  await t.test('learns nothing of other guests from a refused patch', async () => {
+    const contentType = 'application/json-patch+json';
+    const pod = (await podOf('other')).metadata.name;
+    const copy = (from: string, path: string) => [{ op: 'copy', from, path }];
+    const urls: Record<string, string> = {
+      [`${VMIS}/other/status`]: '/spec/volumes',
+      [`${VMIS}/other`]: '/spec/volumes',
+      [`${PODS}/${pod}/status`]: '/spec',
+      [`${PODS}/${pod}`]: '/spec',
+      [`${RECORDS}/other/status`]: '/spec',
+    };
+    for (const [url, from] of Object.entries(urls)) {
+      const attempts = [
+        copy(from, '/metadata/name'),
+        copy(from, '/metadata/uid'),
+        copy(from, '/metadata/labels'),
+        // The first is met, the second is not: the answers must not differ.
+        [{ op: 'test', path: '/kind', value: 'Pod' }],
+        [{ op: 'test', path: '/kind', value: 'x' }],
+      ];
+      for (const body of attempts) {
+        const { status, text } = await call('PATCH', url, { body, contentType });
+        assert.equal(status, 403, `${url} ${JSON.stringify(body)}: ${text}`);
+        assert.doesNotMatch(text, /hunter2|compute/);
+      }
+      const put = await call('PUT', url, { body: { metadata: { uid: 'x' } } });
+      assert.equal(put.status, 403, put.text);
+    }
+    assert.equal((await call('DELETE', `${PODS}/${pod}`)).status, 403);
+  });
+
   await t.test('records Events of its own objects only', async () => {
     const record = async (kind: string, object: Loose, apiVersion = 'v1') => {
       const { name, uid, namespace } = object.metadata;
@@ -82,8 +113,30 @@ test('the credential of a node', async (t) => {
     );
     assert.match(await record('Pod', await podOf('other')), /not of Pod "virt-launcher-other/);
     assert.match(await record('Node', await plane.get('Node', second)), /not of Node/);
+    const { metadata } = await podOf('other');
+    for (const namespace of ['', undefined, 'kube-system']) {
+      assert.match(await record('Pod', { metadata: { ...metadata, namespace } }), /not of Pod|does not match/);
+    }
     const stranger = await plane.get('VirtualMachine', 'other');
     assert.match(await record('VirtualMachine', stranger, 'kubevirt.io/v1'), /not of VirtualMachine "other"$/);
+  });
+
+  await t.test('changes the status of no claim that it does not use', async () => {
+    const claims = '/api/v1/namespaces/default/persistentvolumeclaims';
+    const spec = {
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: 'none',
+      resources: { requests: { storage: '1Gi' } },
+    };
+    const claim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'foreign' }, spec };
+    await api.ok('POST', claims, { body: claim });
+    const report = async (name: string, storage = '100Pi') => {
+      const body = { status: { allocatedResources: { storage } } };
+      const contentType = 'application/merge-patch+json';
+      const { status, body: answer } = await call('PATCH', `${claims}/${name}/status`, { body, contentType });
+      return status === 200 ? 'changed' : answer.message;
+    };
+    assert.match(await report('foreign'), /can only update the status of claims that it uses$/);
   });
 
   await t.test('changes no owners and finalizers through a status', async () => {

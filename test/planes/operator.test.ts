@@ -333,7 +333,7 @@ test('a node may write the status of its own instances only', async () => {
   assert.equal((await write({ runtimeUser: 1 }, 'node-1')).status, 200);
   const stolen = await write({ runtimeUser: 2 }, 'node-2');
   assert.equal(stolen.status, 403);
-  assert.match(stolen.body.message, /node node-2 can only update the status of instances that run on itself/);
+  assert.match(stolen.body.message, /no relationship found between node 'node-2' and this object/);
   assert.equal((await write({ nodeName: 'node-2' }, 'node-1')).status, 403);
   assert.equal((await write({ nodeName: null }, 'node-1')).status, 403);
   // A node may write neither the targets of a migration nor its existence.
@@ -347,6 +347,8 @@ test('a node may write the status of its own instances only', async () => {
   };
   await api.ok('PATCH', `${VMIS}/db/status`, { body: { status: decided } });
   assert.equal((await write({ runtimeUser: 3 }, 'node-1')).status, 200);
+  const early = await write({ runtimeUser: 4 }, 'node-2');
+  assert.match(early.body.message, /node node-2 can only update the status of instances that run on itself/);
   assert.equal((await write({ migrationState: { completed: true } }, 'node-1')).status, 403);
   assert.equal((await write({ migrationState: null }, 'node-1')).status, 403);
   assert.equal((await write({ evacuationNodeName: null }, 'node-1')).status, 403);

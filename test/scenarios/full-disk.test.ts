@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
 import { LogStore } from '#engine/store/log-store.ts';
 import { MemoryJournal } from '#engine/store/testing/memory-journal.ts';
-import { startTestApi, type CallOptions, type TestApi } from '#test/support/test-api.ts';
+import { ADMIN, startTestApi, type CallOptions, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
 let journal: MemoryJournal;
@@ -55,6 +55,44 @@ test('a full disk still lets people delete, with finalizers and whole collection
   assert.equal((await send('DELETE', '/api/v1/namespaces/team')).status, 200);
   await api.settle();
   assert.equal((await send('GET', '/api/v1/namespaces/team')).status, 404);
+});
+
+test('an object under deletion does not use up the reserve', async () => {
+  assert.equal((await send('DELETE', `${MAPS}/held`)).status, 200);
+  const data = { a: 'x'.repeat(1024 * 1024) };
+  assert.equal((await send('PATCH', `${MAPS}/held`, { body: { data } })).status, 507);
+  assert.equal(
+    (await send('PATCH', `${MAPS}/held`, { body: { data: { a: 'b' } } })).status,
+    507,
+    'nor by many changes',
+  );
+  const body = { data, metadata: { finalizers: null } };
+  assert.equal((await send('PATCH', `${MAPS}/held`, { body })).status, 200, 'the last finalizer removes the object');
+});
+
+test('a node does not use up the reserve', async () => {
+  const user = { name: 'system:node:n', groups: ['system:nodes', 'system:authenticated', 'system:masters'] };
+  const body = { metadata: { annotations: { a: 'x'.repeat(200_000) } } };
+  assert.equal((await send('PATCH', `${LEASES}/n`, { user, body })).status, 507);
+});
+
+test('an object under deletion does not grow beyond the limit of all objects', async () => {
+  journal.isSpaceScarce = false;
+  const metadata = { name: 'held', finalizers: ['example.org/hold'] };
+  await send('POST', LEASES, { body: { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata } });
+  assert.equal((await send('DELETE', `${LEASES}/held`)).status, 200);
+  const body = { spec: { holderIdentity: 'x'.repeat(1_700_000) } };
+  assert.equal((await send('PATCH', `${LEASES}/held`, { body })).status, 413);
+});
+
+test('a request without an address is not taken for one of this process', async () => {
+  const request = { method: 'PATCH', path: `${MAPS}/plain`, query: new URLSearchParams(), user: ADMIN, accept: '' };
+  const answer = await api.core.handler({
+    ...{ ...request, contentType: 'application/merge-patch+json', userAgent: 'test' },
+    body: async () => Buffer.from('{"data":{"a":"b"}}'),
+    signal: new AbortController().signal,
+  });
+  assert.equal(answer.status, 507);
 });
 
 test('nodes renew their leases on a full disk', async () => {

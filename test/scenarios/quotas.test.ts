@@ -1,7 +1,9 @@
 /** ResourceQuotas and LimitRanges are enforced as Kubernetes enforces them. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { type Loose, startTestApi, type TestApi } from '#test/support/test-api.ts';
+import { LocalServices } from '#engine/remote/local-services.ts';
+import { type Loose, startTestApi, type TestApi, type TestApiOptions } from '#test/support/test-api.ts';
+import { buildReviewAnswer, jsonPatch } from '#test/support/webhook-server.ts';
 
 const NAMESPACE = '/api/v1/namespaces/tenant';
 
@@ -22,8 +24,8 @@ interface QuotaScene extends TestApi {
   used(): Promise<Loose>;
 }
 
-async function startQuotaScene(t: TestContext): Promise<QuotaScene> {
-  const api = await startTestApi();
+async function startQuotaScene(t: TestContext, options: TestApiOptions = {}): Promise<QuotaScene> {
+  const api = await startTestApi(options);
   t.after(() => api.stop());
   await api.ok('POST', '/api/v1/namespaces', {
     body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant' } },
@@ -300,4 +302,117 @@ test('a LimitRange refuses what is outside of its limits', async (t) => {
     assert.equal((await scene.create(plural, object)).message, message);
   }
   assert.equal((await scene.create('pods', aPod('ok', { limits: { cpu: '1', memory: '1Gi' } }))).status, 201);
+});
+
+test('a pod cannot get room from a quota by a negative amount', async (t) => {
+  const scene = await startQuotaScene(t);
+  await scene.quota({ 'requests.memory': '1Gi' });
+  const asks = { requests: { memory: '512Mi' } };
+  const refusals: [Loose, string][] = [
+    [
+      { overhead: { memory: '-100Gi' } },
+      'spec.overhead.limits[memory]: Invalid value: "-100Gi": must be greater than or equal to 0',
+    ],
+    [
+      { resources: { requests: { memory: '-100Gi' } } },
+      'spec.resources.requests[memory]: Invalid value: "-100Gi": must be greater than or equal to 0',
+    ],
+  ];
+  for (const [spec, message] of refusals) {
+    const { status, message: got } = await scene.create('pods', aPod('a', asks, spec));
+    assert.deepEqual([status, got], [422, `Pod "a" is invalid: ${message}`]);
+  }
+  assert.equal((await scene.create('pods', aPod('a', asks))).status, 201);
+  assert.deepEqual(await scene.used(), { 'requests.memory': '512Mi' });
+});
+
+test('a new pod has neither an overhead nor a RuntimeClass: there is no such kind', async (t) => {
+  const scene = await startQuotaScene(t);
+  const refusals: [Loose, string][] = [
+    [{ overhead: { memory: '1Mi' } }, 'Pod Overhead set without corresponding RuntimeClass defined Overhead'],
+    [{ runtimeClassName: 'gvisor' }, 'RuntimeClass "gvisor" not found'],
+  ];
+  for (const [spec, message] of refusals) {
+    const { status, message: got } = await scene.create('pods', aPod('a', {}, spec));
+    assert.deepEqual([status, got], [403, `pods "a" is forbidden: pod rejected: ${message}`]);
+  }
+});
+
+test('a limit of a whole pod counts as its request if nothing else requests it', async (t) => {
+  const scene = await startQuotaScene(t);
+  await scene.quota({ 'requests.memory': '1Gi' });
+  const spec = { resources: { limits: { memory: '2Gi' } } };
+  assert.match((await scene.create('pods', aPod('a', {}, spec))).message, /exceeded quota: .*requests.memory=2Gi/);
+});
+
+test('ephemeral containers, which no quota counts, are not part of a new pod and have no resources', async (t) => {
+  const scene = await startQuotaScene(t);
+  const debug = { name: 'debug', image: 'x', resources: { requests: { memory: '100Gi' } } };
+  const { status, message } = await scene.create('pods', aPod('a', {}, { ephemeralContainers: [debug] }));
+  assert.equal(status, 422);
+  assert.match(message, /ephemeralContainers: Forbidden: cannot be set on create/);
+  assert.match(message, /ephemeralContainers\[0\].resources: Forbidden: cannot be set for an Ephemeral Container/);
+});
+
+test('a claim does not leave the quota of its storage class', async (t) => {
+  const scene = await startQuotaScene(t);
+  await scene.quota({ 'gold.storageclass.storage.k8s.io/requests.storage': '10Gi' });
+  await scene.create('persistentvolumeclaims', aClaim('a', '8Gi', 'gold'));
+  const annotations = { 'volume.beta.kubernetes.io/storage-class': 'other' };
+  for (const path of ['', '/status']) {
+    const { status, body } = await scene.call('PATCH', `${NAMESPACE}/persistentvolumeclaims/a${path}`, {
+      body: { metadata: { annotations } },
+      contentType: 'application/merge-patch+json',
+    });
+    assert.equal(status, 422, path);
+    const why =
+      'metadata.annotations.volume.beta.kubernetes.io/storage-class: Invalid value: "other": field is immutable';
+    assert.equal(body.message, `PersistentVolumeClaim "a" is invalid: ${why}`);
+  }
+  assert.match((await scene.create('persistentvolumeclaims', aClaim('b', '8Gi', 'gold'))).message, /exceeded quota/);
+});
+
+test('the allocated resources in the status of a claim count, also when they change', async (t) => {
+  const scene = await startQuotaScene(t);
+  await scene.quota({ 'requests.storage': '10Gi' });
+  await scene.create('persistentvolumeclaims', aClaim('a', '8Gi'));
+  const report = (storage: string) =>
+    scene.call('PATCH', `${NAMESPACE}/persistentvolumeclaims/a/status`, {
+      body: { status: { allocatedResources: { storage } } },
+      contentType: 'application/merge-patch+json',
+    });
+  assert.match((await report('20Gi')).body.message, /exceeded quota: small, requested: requests.storage=12Gi/);
+  assert.equal((await report('9Gi')).status, 200);
+  assert.deepEqual(await scene.used(), { 'requests.storage': '9Gi' });
+});
+
+test('a container that a webhook adds gets the defaults of a LimitRange', async (t) => {
+  const services = new LocalServices();
+  const container = { name: 'proxy', image: 'x' };
+  services.register('ns', 'hook', {
+    review: async (_path, review) =>
+      buildReviewAnswer(review, jsonPatch({ op: 'add', path: '/spec/containers/-', value: container })),
+  });
+  const scene = await startQuotaScene(t, { services });
+  const webhook = {
+    ...{ name: 'hook.golden.local', admissionReviewVersions: ['v1'], sideEffects: 'None' },
+    clientConfig: { service: { namespace: 'ns', name: 'hook' } },
+    rules: [{ operations: ['CREATE'], apiGroups: [''], apiVersions: ['*'], resources: ['pods'] }],
+  };
+  const metadata = { name: 'hook' };
+  const body = { ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind: 'MutatingWebhookConfiguration' }, metadata };
+  await scene.ok('POST', '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations', {
+    body: { ...body, webhooks: [webhook] },
+  });
+  await scene.settle();
+  const limits = [{ type: 'Container', defaultRequest: { cpu: '100m' } }];
+  await scene.create('limitranges', { metadata: { name: 'usual' }, spec: { limits } });
+  const { body: pod } = await scene.create('pods', aPod('a'));
+  assert.deepEqual(
+    pod.spec.containers.map(({ name, resources }: Loose) => [name, resources]),
+    [
+      ['main', { requests: { cpu: '100m' } }],
+      ['proxy', { requests: { cpu: '100m' } }],
+    ],
+  );
 });

@@ -216,3 +216,26 @@ test('a name in the query of a write is ignored for authorization', async () => 
   );
   assert.equal((await api.call('GET', secrets, as('eve'))).status, 403);
 });
+
+test('the errors of a patch do not show stored values to a user who may not read the object', async () => {
+  const secret = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'hidden' },
+    stringData: { password: 'hunter2' },
+  };
+  await api.ok('POST', '/api/v1/namespaces/a/secrets', { body: secret });
+  await createOk(role('patcher', [{ apiGroups: [''], resources: ['secrets'], verbs: ['patch'] }]));
+  await createOk(binding('patcher', 'ClusterRole/patcher', ['pat']));
+  const value = Buffer.from('hunter2').toString('base64');
+  const url = '/api/v1/namespaces/a/secrets/hidden';
+  for (const path of ['/metadata/name', '/metadata/uid', '/metadata/labels', '/immutable']) {
+    const body = [{ op: 'copy', from: path.endsWith('labels') ? '/data' : '/data/password', path }];
+    const options = { body, contentType: 'application/json-patch+json' };
+    const { status, text } = await api.call('PATCH', url, { ...as('pat'), ...options });
+    assert.ok(status === 400 || status === 422, `${path}: ${status}`);
+    assert.ok(!text.includes(value), text);
+    assert.match(text, /cannot get it/);
+    assert.ok((await api.call('PATCH', url, options)).text.includes(value), 'a reader sees what is wrong');
+  }
+});

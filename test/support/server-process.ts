@@ -48,6 +48,9 @@ export interface ServerProcess {
   kill(signal: NodeJS.Signals): Promise<ProcessExit>;
 }
 
+/** Kills each server that runs, by its data directory. */
+const running = new Map<string, () => Promise<void>>();
+
 /** Starts the program and kills it, with the agents of its nodes, at the end of the test at the latest. */
 export function spawnServer(t: Scope, options: ServerOptions): ServerProcess {
   const { dataDir, port = 0, tokenAuthFile, command = ['engine'], env = {} } = options;
@@ -64,6 +67,11 @@ export function spawnServer(t: Scope, options: ServerOptions): ServerProcess {
   };
   t.after(end);
   process.once('exit', end);
+  const gone = once(child, 'exit').then(() => void running.delete(dataDir));
+  running.set(dataDir, async () => {
+    end();
+    await gone;
+  });
 
   let [stdout, stderr] = ['', ''];
   const ready = new Promise<void>((resolve, reject) => {
@@ -111,9 +119,12 @@ export function openTransport(t: Scope, access: ClusterAccess): HttpTransport {
   return transport;
 }
 
-/** Creates a directory that is removed at the end of the test. */
+/** Creates a directory that is removed at the end of the test, after the servers that write to it have been killed. */
 export function createTemporaryDir(t: Scope): string {
   const dir = mkdtempSync(join(tmpdir(), 'selfsame-test-'));
-  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  t.after(async () => {
+    for (const [dataDir, kill] of running) if (dataDir.startsWith(dir)) await kill();
+    rmSync(dir, { recursive: true, force: true, maxRetries: 10 });
+  });
   return dir;
 }

@@ -151,7 +151,7 @@ function requestOf(method: string, url: string, options: CallOptions): ApiReques
     accept: options.accept ?? 'application/json',
     contentType: options.contentType ?? (method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'),
     userAgent: 'test',
-    sourceIp: options.sourceIp,
+    ...(options.sourceIp === undefined ? { isLocal: true } : { sourceIp: options.sourceIp }),
     body: async () => bytes,
     signal: new AbortController().signal,
   };

@@ -23,6 +23,8 @@ export function findEventError(
   if (kind === 'Node') return name === node ? undefined : refusal;
   const resource = findKind(registry.resources, about);
   if (resource === undefined || name === '') return refusal;
+  // Otherwise the object would not be found, and an object that is gone belongs to nobody.
+  if (resource.namespaced && namespace !== event.metadata.namespace) return refusal;
   const entry = store.latest(resource.collection, resource.namespaced ? `${namespace}/${name}` : name);
   // An object that is gone belongs to nobody; its uid never returns.
   if (entry === undefined) return uid === '' ? refusal : undefined;

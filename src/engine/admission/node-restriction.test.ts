@@ -10,6 +10,7 @@ import { nodes } from '#engine/registry/kinds/core/node.ts';
 import { persistentVolumeClaims } from '#engine/registry/kinds/volumes/persistent-volume-claim.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
 import { serviceAccounts } from '#engine/registry/kinds/core/service-account.ts';
+import type { Resource } from '#engine/registry/resource.ts';
 import { openMemoryStore } from '#engine/store/testing/memory-store.ts';
 import type { Store } from '#engine/store/store.ts';
 import { ApiError } from '#kube/api-error.ts';
@@ -42,15 +43,17 @@ const aNode = (labels: Record<string, string> = {}, spec: Fields = {}): KubeObje
   spec,
 });
 
-const aClaim = (status: Fields, spec: Fields = {}): KubeObject => ({
+const aClaim = (status: Fields, spec: Fields = {}, name = 'c'): KubeObject => ({
   apiVersion: 'v1',
   kind: 'PersistentVolumeClaim',
-  metadata: { name: 'c', namespace: 'golden' },
+  metadata: { name, namespace: 'golden', uid: `uid-${name}` },
   spec,
   status,
 });
 
 type Attributes = Partial<AdmissionAttributes>;
+
+const GADGETS = { builtIn: false, collection: 'gadgets.example.com' } as Resource;
 
 const creates = (object: KubeObject): Attributes => ({ resource: pods, name: 'p', object });
 const ofPod = (subresource: string, oldObject: KubeObject, object = oldObject): Attributes => ({
@@ -77,6 +80,11 @@ const claims = (object: KubeObject, oldObject: KubeObject, subresource = 'status
   object,
   oldObject,
 });
+const grows = (name: string, volumeName = ''): Attributes => {
+  const [before, next] = ['1Gi', '2Gi'].map((storage) => aClaim({ capacity: { storage } }, { volumeName }, name));
+  return claims(next!, before!);
+};
+
 const token = (boundObjectRef?: object): Attributes => ({
   resource: serviceAccounts,
   subresource: 'token',
@@ -267,9 +275,25 @@ const cases: Record<string, { attributes: Attributes; refused?: string; user?: t
     refused: 'nodes "n1" is forbidden: node "n1" is not allowed to modify taints',
   },
 
-  'resize progress of a claim is allowed': {
-    attributes: claims(aClaim({ capacity: { storage: '2Gi' } }), aClaim({ capacity: { storage: '1Gi' } })),
-  },
+  'resize progress of a claim of its pod is allowed': { attributes: grows('c') },
+  'resize progress of a claim whose volume it has is allowed': { attributes: grows('local', 'pv-n1') },
+  'resize progress of a claim that is plugged into its instance is allowed': { attributes: grows('plugged') },
+  ...Object.fromEntries(
+    [
+      ['a claim of a pod of another node', grows('c2')],
+      ['a claim whose volume another node has', grows('local', 'pv-n2')],
+      ['a claim that names a volume of another claim', grows('thief', 'pv-n1')],
+      ['a claim that is plugged into an instance of another node', grows('plugged-2')],
+      ['a claim that only the status of its instance names', grows('reported')],
+      ['a claim that nothing uses', grows('unused')],
+    ].map(([what, attributes]) => [
+      `resize progress of ${what as string} is refused`,
+      {
+        attributes: attributes as Attributes,
+        refused: `persistentvolumeclaims "c" is forbidden: node "n1" can only update the status of claims that it uses`,
+      },
+    ]),
+  ),
   'a phase change of a claim is refused': {
     attributes: claims(aClaim({ phase: 'Lost' }), aClaim({ phase: 'Bound' })),
     refused:
@@ -300,15 +324,32 @@ before(async () => {
   const put = (collection: string, id: string, object: KubeObject) =>
     store.put({ collection, id, expected: 0, encode: () => encodeJson(object) });
   await put('nodes', 'n1', { ...aNode(), metadata: { name: 'n1', uid: 'uid-n1' } });
+  const naming = (claimName: string) => ({ volumes: [{ name: 'v', persistentVolumeClaim: { claimName } }] });
+  const claimed: Record<string, string> = { mine: 'c', other: 'c2', waiting: 'c2' };
   for (const [name, nodeName] of Object.entries({ mine: 'n1', other: 'n2', waiting: '' })) {
-    await put('pods', `golden/${name}`, aPod(nodeName, {}, { name, uid: `uid-${name}` }));
+    await put('pods', `golden/${name}`, aPod(nodeName, naming(claimed[name]!), { name, uid: `uid-${name}` }));
+  }
+  for (const node of ['n1', 'n2']) {
+    const metadata = { name: `pv-${node}`, annotations: { 'example.com/node': node } };
+    const spec = { claimRef: { uid: 'uid-local' } };
+    await put('persistentvolumes', `pv-${node}`, { apiVersion: 'v1', kind: 'PersistentVolume', metadata, spec });
+  }
+  await put('customresourcedefinitions.apiextensions.k8s.io', 'gadgets.example.com', {
+    ...{ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition' },
+    metadata: { name: 'gadgets.example.com', annotations: { 'selfsame.io/node-label': 'example.com/node' } },
+  });
+  for (const [node, claimName] of Object.entries({ n1: 'plugged', n2: 'plugged-2' })) {
+    await put('gadgets.example.com', `golden/${node}`, {
+      ...{ apiVersion: 'example.com/v1', kind: 'Gadget', spec: naming(claimName), status: naming('reported') },
+      metadata: { name: node, namespace: 'golden', labels: { 'example.com/node': node } },
+    });
   }
 });
 after(() => store.close());
 
 for (const [sentence, { attributes, refused, user = N1 }] of Object.entries(cases)) {
   test(sentence, () => {
-    const step = () => void nodeRestriction(store, { resources: [] })(anAdmission({ ...attributes, user }));
+    const step = () => void nodeRestriction(store, { resources: [GADGETS] })(anAdmission({ ...attributes, user }));
     if (refused === undefined) step();
     else assert.throws(step, (error) => error instanceof ApiError && (assert.equal(error.message, refused), true));
   });

@@ -7,11 +7,13 @@
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
 import { findMirrorPodError } from '#engine/admission/mirror-pod.ts';
 import { findEventError } from '#engine/admission/node-events.ts';
+import { isClaimOfNode } from '#engine/auth/node-claims.ts';
 import { forbiddenLabels } from '#engine/admission/node-labels.ts';
 import { refuse } from '#engine/admission/admission.ts';
 import { NODE_USER_PREFIX, NODES } from '#engine/auth/groups.ts';
 import type { BoundObjectReference } from '#engine/auth/service-accounts/bind-token.ts';
 import { decodeStored } from '#engine/encoding/stored-object.ts';
+import { isEventCollection } from '#engine/registry/kinds/core/event.ts';
 import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { UserInfo } from '#engine/request/request.ts';
@@ -21,12 +23,17 @@ import { isRecord, type KubeObject } from '#kube/meta.ts';
 
 const LEASE_NAMESPACE = 'kube-node-lease';
 
+/** The objects that the checks look up. */
+interface NodeWorld {
+  readonly store: Store;
+  readonly registry: Pick<Registry, 'resources'>;
+}
+
 type Check = (store: Store, node: string, attributes: AdmissionAttributes) => void;
 
 const CHECKS: ReadonlyMap<string, Check> = new Map([
   ['pods', checkPod],
   ['nodes', (_, node, attributes) => checkNode(node, attributes)],
-  ['persistentvolumeclaims', (_, node, attributes) => checkClaim(node, attributes)],
   ['serviceaccounts', checkToken],
   ['leases.coordination.k8s.io', (_, node, attributes) => checkLease(node, attributes)],
 ]);
@@ -37,21 +44,16 @@ export function nodeRestriction(store: Store, registry: Pick<Registry, 'resource
     if (!user.groups.includes(NODES) || operation === 'CONNECT') return;
     const node = nodeOf(user);
     if (node === '') throw refuse(attributes, `could not determine node from user ${JSON.stringify(user.name)}`);
-    if (resource.collection === 'events' || resource.collection === 'events.events.k8s.io') {
-      return checkEvent(attributes, node, { store, registry });
-    }
+    if (isEventCollection(resource.collection)) return checkEvent(attributes, node, { store, registry });
+    if (resource.collection === 'persistentvolumeclaims') return checkClaim(attributes, node, { store, registry });
     CHECKS.get(resource.collection)?.(store, node, attributes);
   };
 }
 
 /** Both the stored Event and the new one must be of an object of the node. */
-function checkEvent(
-  attributes: AdmissionAttributes,
-  node: string,
-  parts: { readonly store: Store; readonly registry: Pick<Registry, 'resources'> },
-): void {
+function checkEvent(attributes: AdmissionAttributes, node: string, world: NodeWorld): void {
   for (const event of [attributes.oldObject, attributes.object]) {
-    const error = event && findEventError(event, node, parts);
+    const error = event && findEventError(event, node, world);
     if (error !== undefined) throw refuse(attributes, error);
   }
 }
@@ -146,14 +148,19 @@ function checkNode(node: string, attributes: AdmissionAttributes): void {
   if (labels !== '') throw refuse(attributes, `is not allowed to modify labels: ${labels}`);
 }
 
-/** A node reports the size of a volume and the progress of its resizing. */
-function checkClaim(node: string, attributes: AdmissionAttributes): void {
+/** A node reports the size of a volume of its own and the progress of its resizing. */
+function checkClaim(attributes: AdmissionAttributes, node: string, { store, registry }: NodeWorld): void {
   const { operation, subresource, object, oldObject } = attributes;
   if (subresource !== 'status') throw refuse(attributes, 'may only update PVC status');
   if (operation !== 'UPDATE') throw refuse(attributes, `unexpected operation "${operation}"`);
-  if (sameValue(withoutProgress(object), withoutProgress(oldObject))) return;
-  const why = `node ${quoted(node)} is not allowed to update fields other than status.quantity and status.conditions`;
-  throw refuse(attributes, why);
+  if (!sameValue(withoutProgress(object), withoutProgress(oldObject))) {
+    const why = `node ${quoted(node)} is not allowed to update fields other than status.quantity and status.conditions`;
+    throw refuse(attributes, why);
+  }
+  const custom = registry.resources.filter(({ builtIn }) => !builtIn).map(({ collection }) => collection);
+  if (isClaimOfNode(store, node, oldObject!, [...new Set(custom)])) return;
+  // Kubernetes allows it; here, the allocated resources count in quotas.
+  throw refuse(attributes, `node ${quoted(node)} can only update the status of claims that it uses`);
 }
 
 function withoutProgress(claim: KubeObject | undefined): unknown {

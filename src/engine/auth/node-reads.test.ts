@@ -36,12 +36,14 @@ const custom: Readonly<Record<string, object>> = {
   'gadgets.example.com a/leaving': { metadata: { namespace: 'a', uid: 'u4' }, status: { from: 'node-1' } },
   'gadgets.example.com a/arriving': { metadata: { namespace: 'a', uid: 'u3' } },
 };
+function stored(collection: string, id: string): Entry | undefined {
+  const { metadata, ...spec } = (pods[id] ?? {}) as { metadata?: object };
+  const object = collection === 'pods' ? pods[id] && { metadata, spec } : custom[`${collection} ${id}`];
+  return object && ({ bytes: Buffer.from(JSON.stringify(object)) } as Entry);
+}
 const store = {
-  get(collection: string, id: string) {
-    const { metadata, ...spec } = (pods[id] ?? {}) as { metadata?: object };
-    const object = collection === 'pods' ? pods[id] && { metadata, spec } : custom[`${collection} ${id}`];
-    return object && ({ bytes: Buffer.from(JSON.stringify(object)) } as Entry);
-  },
+  get: stored,
+  latest: stored,
   list: (_: string, { prefix = '' } = {}) => ({
     entries: Object.entries(pods)
       .filter(([id]) => id.startsWith(prefix))
@@ -107,3 +109,17 @@ const refused: Record<string, boolean> = {
 };
 for (const [name, found] of Object.entries(refused))
   test(`a node does not read ${name}`, () => assert.equal(found, false));
+
+for (const verb of ['update', 'patch', 'delete']) {
+  const found: Record<string, [boolean, boolean]> = {
+    'its pod': [isAllowed(verb, 'pods', 'one'), true],
+    'a pod of another node': [isAllowed(verb, 'pods', 'two'), false],
+    'an object whose label names it': [mayRead(verb, 'here'), true],
+    'an object whose label names another node': [mayRead(verb, 'there'), false],
+    'the companion of an object of another node': [mayRead(verb, 'there', {}, 'records'), false],
+    'a Secret that its pod references': [isAllowed(verb, 'secrets', 'disk-keys'), false],
+  };
+  for (const [name, [is, want]] of Object.entries(found)) {
+    test(`a node ${want ? 'may' : 'may not'} ${verb} ${name}`, () => assert.equal(is, want));
+  }
+}

@@ -1,5 +1,7 @@
 /**
  * Limits nodes to what is bound to them: Kubernetes' node authorizer. All nodes share one role, so this separates them.
+ * Applies to every verb that names an object, not only to `get`: errors of a patch and the patched object, too, show
+ * what is stored. What a node may write of its own objects is decided by admission (node-restriction.ts, policies).
  *
  *   Secrets, ConfigMaps    those that pods of the node reference
  *   pods                   those that are bound to the node; lists need the field selector spec.nodeName
@@ -33,10 +35,10 @@ const REFERENCES: ReadonlyMap<string, Readonly<Record<string, string>>> = new Ma
 ]);
 const MAX_DEPTH = 12;
 
-/** Wraps an authorizer and refuses nodes to read objects that are not bound to them. */
+/** Wraps an authorizer and refuses nodes the objects that are not bound to them. */
 export function withNodeReads(inner: RbacAuthorizer, store: Store): RbacAuthorizer {
   return {
-    authorize: (user, attributes) => decideNodeRead(user, attributes, store) ?? inner.authorize(user, attributes),
+    authorize: (user, attributes) => decideForNode(user, attributes, store) ?? inner.authorize(user, attributes),
     rulesFor: (user, namespace) => inner.rulesFor(user, namespace),
     heldRules: (user, namespace) => inner.heldRules(user, namespace),
     rulesOfRole: (ref, namespace) => inner.rulesOfRole(ref, namespace),
@@ -44,14 +46,14 @@ export function withNodeReads(inner: RbacAuthorizer, store: Store): RbacAuthoriz
   };
 }
 
-/** Returns undefined unless a node reads one of these resources. */
-function decideNodeRead(user: UserInfo, attributes: Attributes, store: Store): AuthorizationDecision | undefined {
+/** Returns undefined unless a node asks for one of these resources. */
+function decideForNode(user: UserInfo, attributes: Attributes, store: Store): AuthorizationDecision | undefined {
   if ('path' in attributes || !user.groups.includes(NODES)) return undefined;
   const { verb, group, resource, namespace, name } = attributes;
   const node = user.name.startsWith(NODE_USER_PREFIX) ? user.name.slice(NODE_USER_PREFIX.length) : '';
-  if (group === '' && resource === 'pods') return decidePodRead(store, node, attributes);
+  if (group === '' && resource === 'pods') return decideForPod(store, node, attributes);
   const fields = group === '' ? REFERENCES.get(resource) : undefined;
-  if (fields === undefined) return decideCustomRead(store, node, attributes);
+  if (fields === undefined) return decideForCustomKind(store, node, attributes);
   if (verb !== 'get') return refuse('can only read namespaced object of this type');
   if (node !== '' && isReferenced(store, node, { namespace, name, fields })) return undefined;
   return refuse(noRelationship(node));
@@ -61,28 +63,33 @@ const noRelationship = (node: string) => `no relationship found between node '${
 
 const isList = (verb: string) => verb === 'list' || verb === 'watch';
 
-function decidePodRead(
+/** Returns the version that the request is about: writes build on writes in flight. */
+function findObject(store: Store, verb: string, collection: string, id: string): Entry | undefined {
+  return verb === 'get' ? store.get(collection, id) : store.latest(collection, id);
+}
+
+function decideForPod(
   store: Store,
   node: string,
-  { verb, subresource, namespace, name, fieldSelector = '' }: ResourceRequestAttributes,
+  { verb, namespace, name, fieldSelector = '' }: ResourceRequestAttributes,
 ): AuthorizationDecision | undefined {
   if (isList(verb)) {
     if (node !== '' && selectsField(fieldSelector, 'spec.nodeName', node)) return undefined;
     return refuse('can only list/watch pods with spec.nodeName field selector');
   }
-  if (verb !== 'get' || subresource === 'log') return undefined;
+  if (name === '') return undefined;
   // Without the pod, the answer is that it does not exist.
-  const entry = store.get('pods', `${namespace}/${name}`);
+  const entry = findObject(store, verb, 'pods', `${namespace}/${name}`);
   if (node !== '' && (entry === undefined || nodeNameOf(entry) === node)) return undefined;
   return refuse(noRelationship(node));
 }
 
-function decideCustomRead(
+function decideForCustomKind(
   store: Store,
   node: string,
   { verb, group, resource, namespace, name, labelSelector = '' }: ResourceRequestAttributes,
 ): AuthorizationDecision | undefined {
-  if (!isList(verb) && verb !== 'get') return undefined;
+  if (!isList(verb) && name === '') return undefined;
   const collection = `${resource}.${group}`;
   const places = group === '' ? undefined : nodePlacesOf(store.get(DEFINITIONS, collection));
   if (places === undefined) return undefined;
@@ -96,12 +103,12 @@ function decideCustomRead(
     if (node !== '' && selectsLabel(labelSelector, label, node)) return undefined;
     return refuse(`can only list/watch ${resource} with the label selector ${label}=${node}`);
   }
-  const entry = store.get(collection, `${namespace}/${name}`);
+  const entry = findObject(store, verb, collection, `${namespace}/${name}`);
   if (node !== '' && (entry === undefined || isBoundObject(store, node, entry, places))) return undefined;
   return refuse(noRelationship(node));
 }
 
-const DEFINITIONS = 'customresourcedefinitions.apiextensions.k8s.io';
+export const DEFINITIONS = 'customresourcedefinitions.apiextensions.k8s.io';
 
 /** The places in the objects of a kind that name their nodes. */
 interface NodePlaces {
@@ -114,7 +121,7 @@ interface NodePlaces {
 const known = new WeakMap<Entry, NodePlaces>();
 
 /** Returns where the objects of a kind name their nodes; undefined if nodes may read all of them. */
-function nodePlacesOf(definition: Entry | undefined): NodePlaces | undefined {
+export function nodePlacesOf(definition: Entry | undefined): NodePlaces | undefined {
   if (definition === undefined) return undefined;
   let places = known.get(definition);
   if (places === undefined) {
@@ -136,7 +143,7 @@ function isBoundCompanion(store: Store, node: string, collection: string, id: st
   return entry !== undefined && places !== undefined && isBoundObject(store, node, entry, places);
 }
 
-function isBoundObject(store: Store, node: string, entry: Entry, { label, fields }: NodePlaces): boolean {
+export function isBoundObject(store: Store, node: string, entry: Entry, { label, fields }: NodePlaces): boolean {
   const object = decodeStored(entry.bytes);
   const { labels, uid = '', namespace = '' } = object.metadata;
   if (labels?.[label] === node || fields.some((path) => valueAt(object, path) === node)) return true;
@@ -199,11 +206,11 @@ function isReferenced(store: Store, node: string, { namespace, name, fields }: O
     // There may be thousands of pods: most are excluded without parsing.
     if (!bytes.includes(quotedName) || !bytes.includes(quotedNode)) return false;
     const { spec } = decodeStored(bytes) as { spec?: { nodeName?: string } };
-    return spec?.nodeName === node && findReference(spec, name, fields, MAX_DEPTH);
+    return spec?.nodeName === node && findReference(spec, name, fields);
   });
 }
 
-function findReference(value: unknown, name: string, fields: ObjectName['fields'], depth: number): boolean {
+export function findReference(value: unknown, name: string, fields: ObjectName['fields'], depth = MAX_DEPTH): boolean {
   if (depth === 0) return false;
   if (Array.isArray(value)) return value.some((item) => findReference(item, name, fields, depth - 1));
   if (!isRecord(value)) return false;

@@ -1,5 +1,5 @@
 /** Writes the status of ResourceQuotas: the enforced limits and their use. Admission enforces them (admission/limits/). */
-import type { Amounts } from '#engine/admission/limits/amounts.ts';
+import type { Amounts } from '#engine/registry/kinds/pod-spec/pod-amounts.ts';
 import type { QuotaCounts } from '#engine/admission/limits/quota-counts.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { type ResourceQuota, RESOURCE_QUOTAS } from '#kube/core-kinds.ts';

@@ -3,6 +3,7 @@
  * build millions of values before anybody could count them.
  */
 import { MAX_OBJECT_DEPTH, MAX_OBJECT_VALUES } from '#engine/request/limits.ts';
+import { findJsonExcess } from '#lib/text/json-nesting.ts';
 
 export class NestingError extends Error {
   override name = 'NestingError';
@@ -22,14 +23,6 @@ export class ValueCountError extends Error {
 /** Shorter texts cannot have too many values, and parsing checks their nesting. */
 const UNCHECKED_LENGTH = 4096;
 
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const OPEN_LIST = 0x5b;
-const BACKSLASH = 0x5c;
-const CLOSE_LIST = 0x5d;
-const OPEN = 0x7b;
-const CLOSE = 0x7d;
-
 /** Throws NestingError. The text need not be valid JSON. */
 export function assertNesting(text: string): void {
   scan(text, Infinity);
@@ -41,34 +34,10 @@ export function assertBounds(text: string): void {
 }
 
 function scan(text: string, maxValues: number): void {
-  const { length } = text;
-  if (length <= UNCHECKED_LENGTH) return;
-  let depth = 0;
-  let values = 0;
-  for (let at = 0; at < length; at++) {
-    switch (text.charCodeAt(at)) {
-      case QUOTE:
-        for (at++; at < length; at++) {
-          const code = text.charCodeAt(at);
-          if (code === QUOTE) break;
-          if (code === BACKSLASH) at++;
-        }
-        break;
-      case OPEN_LIST:
-      case OPEN:
-        if (++depth > MAX_OBJECT_DEPTH) throw new NestingError();
-        if (++values > maxValues) throw new ValueCountError();
-        break;
-      case COMMA:
-        if (++values > maxValues) throw new ValueCountError();
-        break;
-      case CLOSE_LIST:
-      case CLOSE:
-        depth--;
-        break;
-      default:
-    }
-  }
+  if (text.length <= UNCHECKED_LENGTH) return;
+  const excess = findJsonExcess(text, { maxDepth: MAX_OBJECT_DEPTH, maxValues });
+  if (excess === 'depth') throw new NestingError();
+  if (excess === 'values') throw new ValueCountError();
 }
 
 /** Counts the fields and items of a value like assertBounds: an empty map or list counts as one. Ends at the limit. */

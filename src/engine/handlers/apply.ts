@@ -1,10 +1,10 @@
 /** PATCH by server-side apply: creates the object if it does not exist, else applies its manager's configuration. */
 import { readPacedBody } from '#engine/handlers/pace.ts';
-import { authorizationError } from '#engine/auth/authorize.ts';
 import { parseYamlText, tooManyValues, type OnDuplicates } from '#engine/body/decode-body.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { entryId } from '#engine/registry/stored-entries.ts';
 import { createShaped } from '#engine/handlers/create.ts';
+import { assertAllowed } from '#engine/handlers/stored-access.ts';
 import { modify } from '#engine/handlers/write/modify.ts';
 import { writerOf } from '#engine/handlers/write/own-fields.ts';
 import { asObject } from '#engine/handlers/write/read-object.ts';
@@ -98,7 +98,8 @@ function create(call: Call, object: KubeObject, options: WriteRequestOptions): P
     throw conflict(resource, name, why);
   }
   if (metadata.resourceVersion) throw conflict(resource, name, MODIFIED);
-  assertMayCreate(call);
+  // Permission to patch does not imply permission to create.
+  assertAllowed(call, 'create', call.route);
   shapeObject(call, object, 'Ignore');
   const { force: _, ...sent } = options.sent;
   return createShaped(call, object, {
@@ -107,16 +108,6 @@ function create(call: Call, object: KubeObject, options: WriteRequestOptions): P
     warnings: [],
     owned: true,
   });
-}
-
-/** Permission to patch does not imply permission to create. */
-function assertMayCreate({ authorizer, request, route }: Call): void {
-  const { group, version, plural, subresource, namespace, name } = route;
-  // A namespace is authorized within itself, as everywhere.
-  const within = group === '' && plural === 'namespaces' ? name : namespace;
-  const attributes = { verb: 'create', group, version, resource: plural, subresource, namespace: within, name };
-  const decision = authorizer.authorize(request.user, attributes);
-  if (!decision.allowed) throw authorizationError(request.user, attributes, decision.reason);
 }
 
 /** Handles duplicate keys in a configuration as Kubernetes does. */

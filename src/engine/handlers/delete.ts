@@ -14,6 +14,7 @@ import { entryId } from '#engine/registry/stored-entries.ts';
 import { commitObject } from '#engine/handlers/write/commit.ts';
 import { isReleased } from '#engine/handlers/write/modify.ts';
 import { respondObject, respondStatus } from '#engine/handlers/respond.ts';
+import { assertStillBound } from '#engine/handlers/stored-access.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/request/limits.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '#engine/registry/metadata.ts';
 import { deleteOptions, type DeleteRequestOptions, type PropagationPolicy } from '#engine/handlers/options.ts';
@@ -27,8 +28,13 @@ export async function deleteOne(call: Call): Promise<ApiResponse> {
   const options = await readDeleteOptions(call);
   const { resource } = call.served;
   const { name } = call.route;
+  assertStillBound(call);
   const { object, isRemoved } = await deleteNamed(call, name, call.route.namespace, options);
-  if (!isRemoved) return respondObject(call, object, { status: 200 });
+  if (!isRemoved) {
+    // Many deletions become durable in the same turn.
+    if (call.pace.isLarge) await call.pace.step();
+    return respondObject(call, object, { status: 200 });
+  }
   return respondStatus({
     kind: 'Status',
     apiVersion: 'v1',

@@ -1,6 +1,6 @@
 /** GET of a collection: whole, by selector, in pages of one consistent revision, or at a past revision. */
 import { prepareEntries, type Call } from '#engine/handlers/call.ts';
-import { idPrefix, splitId, entryFilter, onlyName } from '#engine/registry/stored-entries.ts';
+import { idPrefix, splitId, entryFilter, matchUnits, onlyName } from '#engine/registry/stored-entries.ts';
 import { awaitRevision, tooLargeRevision } from '#engine/handlers/await-revision.ts';
 import {
   decodeContinue,
@@ -23,8 +23,8 @@ export async function listObjects(call: Call): Promise<ApiResponse> {
   return respondList(call, entries, listMeta);
 }
 
-/** The usual time to match one entry, in units of lib/fair-turns.ts. */
-const SELECTION_UNITS = 16;
+/** The time to undo one change for a list of a past revision, in units of lib/fair-turns.ts. */
+const UNDO_UNITS = 3;
 
 interface Page {
   readonly entries: readonly Entry[];
@@ -42,6 +42,8 @@ export async function page(call: Call, options: ListRequestOptions, token?: Cont
     // With a filter, the limit counts matches, which the store does not know.
     limit: filter === undefined && options.limit > 0 ? options.limit : undefined,
   };
+  const pause = call.pace.spend(readUnits(call, range));
+  if (pause !== undefined) await pause;
   const listing = read(call, range, token);
   if (filter === undefined) return { entries: listing.entries, listMeta: metaOf(listing, options.limit > 0, true) };
 
@@ -52,14 +54,22 @@ export async function page(call: Call, options: ListRequestOptions, token?: Cont
   if (reading !== undefined) await reading;
   const matching: Entry[] = [];
   for (const entry of candidates) {
-    // The first match of an entry decodes it.
-    const pause = call.pace.spend(SELECTION_UNITS + options.fields.length + entry.bytes.length / 16);
-    if (pause !== undefined) await pause;
+    const turn = call.pace.spend(matchUnits(options, entry));
+    if (turn !== undefined) await turn;
     if (filter(entry)) matching.push(entry);
   }
   const shown = options.limit > 0 ? matching.slice(0, options.limit) : matching;
   const cut = { entries: shown, revision: listing.revision, remaining: matching.length - shown.length };
   return { entries: shown, listMeta: metaOf(cut, options.limit > 0, false) };
+}
+
+/** Estimates the time to read a range: one unit for each entry, and more for changes since a past revision. */
+function readUnits(
+  { store, served }: Call,
+  { prefix, after, limit = Infinity, atRevision = store.revision }: ListRange,
+) {
+  const { remaining } = store.list(served.resource.collection, { prefix, after, limit: 0 });
+  return Math.min(remaining, limit) + Math.max(0, store.revision - atRevision) * UNDO_UNITS;
 }
 
 function revisionToShow(options: ListRequestOptions, token: ContinueToken | undefined): number | undefined {

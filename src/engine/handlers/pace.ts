@@ -1,10 +1,14 @@
 /**
  * The pace of one request: work on large objects is divided into pieces, each in its own turn of the event loop, so that no
- * request delays those of other users (lib/fair-turns.ts). Small requests run in one turn, as before.
+ * request delays those of other users (lib/fair-turns.ts). Small requests run in one turn.
+ *
+ *   step      waits for a turn of its own: a step of a request on a large object
+ *   spend     charges work to the share of the user, and waits if the user has spent enough in this turn
  */
 import { shareOf } from '#engine/request/user-share.ts';
 import type { ApiRequest, UserInfo } from '#engine/request/request.ts';
 import { SMALL_UNITS, UNITS_PER_TURN, type FairTurns } from '#lib/fair-turns.ts';
+import { runAtOnce } from '#lib/run-at-once.ts';
 
 /** Objects with more bytes are large. */
 const LARGE_BYTES = SMALL_UNITS;
@@ -22,11 +26,14 @@ export async function readPacedBody({ request, pace }: PacedRequest): Promise<Bu
   return bytes;
 }
 
+/** Smaller amounts are collected, so that cheap steps need no account. */
+const CHARGED_UNITS = 1024;
+
 export class Pace {
   readonly #turns: FairTurns;
   readonly #user: UserInfo;
   #isLarge = false;
-  #spent = 0;
+  #owed = 0;
 
   constructor(turns: FairTurns, user: UserInfo) {
     this.#turns = turns;
@@ -50,11 +57,7 @@ export class Pace {
 
   /** Runs a computation, in one turn unless it works on a large object. */
   run<T>(steps: Generator<undefined, T>): T | Promise<T> {
-    if (this.#isLarge) return this.#runInTurns(steps);
-    for (;;) {
-      const step = steps.next();
-      if (step.done === true) return step.value;
-    }
+    return this.#isLarge ? this.#runInTurns(steps) : runAtOnce(steps);
   }
 
   async #runInTurns<T>(steps: Generator<undefined, T>): Promise<T> {
@@ -65,11 +68,17 @@ export class Pace {
     }
   }
 
-  /** Counts work on many objects. Returns a promise for another turn when this turn has done enough. */
+  /**
+   * Charges work before it is done. Returns a promise for another turn if the requests of this user have done enough in
+   * this one: 64 requests that each do a little are as expensive as one that does everything.
+   */
   spend(units: number): Promise<void> | undefined {
-    this.#spent += units;
-    if (this.#spent < SMALL_UNITS) return undefined;
-    this.#spent = 0;
-    return this.#turns.next(shareOf(this.#user), SMALL_UNITS);
+    this.#owed += units;
+    if (this.#owed < CHARGED_UNITS) return undefined;
+    const [share, owed] = [shareOf(this.#user), this.#owed];
+    this.#owed = 0;
+    const turn = this.#turns.enter(share, owed);
+    // The request was admitted before, and is not refused in the middle.
+    return turn === 'full' ? this.#turns.next(share, owed) : turn;
   }
 }

@@ -20,13 +20,20 @@ interface ResponseOptions {
 
 /**
  * Responds with one stored object; as JSON, its bytes are sent unchanged. Returns a promise if it must be converted
- * first.
+ * first, or if its representation must wait for a turn.
  */
 export function respondEntry(call: Call, entry: Entry, options: ResponseOptions): ApiResponse | Promise<ApiResponse> {
   const reading = prepareEntries(call, [entry]);
-  return reading === undefined
-    ? respondRead(call, entry, options)
-    : reading.then(() => respondRead(call, entry, options));
+  const turn = call.representation.kind === 'json' && !convertsOnRead(call) ? undefined : turnFor(call, entry);
+  if (reading === undefined && turn === undefined) return respondRead(call, entry, options);
+  return Promise.all([reading, turn]).then(() => respondRead(call, entry, options));
+}
+
+const convertsOnRead = ({ served }: Call) => served.resource.stored?.convertsOnEachRead === true;
+
+/** Returns a promise for the turn in which an object may be decoded and encoded; undefined = at once. */
+function turnFor({ pace }: Call, { bytes }: Entry): Promise<void> | undefined {
+  return pace.spend(bytes.length);
 }
 
 function respondRead(call: Call, entry: Entry, options: ResponseOptions): ApiResponse {
@@ -91,6 +98,8 @@ export async function respondList(call: Call, entries: readonly Entry[], listMet
   if (representation.kind === 'partial' && !representation.list) throw notAcceptable(ACCEPTED_TYPES);
   const contentType = representation.encoding === 'yaml' ? YAML_TYPE : JSON_TYPE;
   if (representation.encoding === 'yaml' && isShort(entries)) {
+    const turn = call.pace.spend(entries.reduce((sum, { bytes }) => sum + bytes.length, 0));
+    if (turn !== undefined) await turn;
     const objects = entries.map((entry) => decodeEntry(entry, resource));
     return { status: 200, contentType, body: encodeYaml(representList(call, objects, listMeta)) };
   }

@@ -5,6 +5,8 @@ import { MAX_BODY_BYTES } from '#engine/request/limits.ts';
 import { ApiError, badRequest, tooLarge, tooManyRequests } from '#kube/api-error.ts';
 
 const BODY_TIMEOUT_MS = 60_000;
+/** The time between two pieces of a body. */
+const PIECE_TIMEOUT_MS = 10_000;
 const MAX_DRAINED_BYTES = 8 * MAX_BODY_BYTES;
 
 /** The bytes are added to the account, which the caller closes. */
@@ -19,9 +21,7 @@ export function readRequestBody(
       reject(overLimitError());
       return;
     }
-    // Reserved at once, so that of many bodies some are read completely, instead of all of them in part.
-    const announced = Number(contentLength ?? 0) || 0;
-    if (!account.add(announced)) {
+    if (!account.announce(Number(contentLength ?? 0) || 0)) {
       stream.resume();
       reject(noRoomError());
       return;
@@ -34,17 +34,22 @@ export function readRequestBody(
       if (done) return;
       done = true;
       clearTimeout(timer);
+      clearTimeout(pieceTimer);
       if (typeof outcome === 'function') reject(outcome());
       else resolve(outcome);
     };
     const timer = setTimeout(() => settle(slowBodyError), BODY_TIMEOUT_MS);
     timer.unref();
+    const pieceTimer = setTimeout(() => settle(slowBodyError), PIECE_TIMEOUT_MS);
+    pieceTimer.unref();
     stream.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (!done && size <= MAX_BODY_BYTES) {
-        if (size <= announced || account.add(chunk.length)) chunks.push(chunk);
+        pieceTimer.refresh();
+        if (account.add(chunk.length)) chunks.push(chunk);
         else {
           chunks.length = 0;
+          account.close();
           settle(noRoomError);
         }
         return;
@@ -66,7 +71,7 @@ function noRoomError(): ApiError {
   return tooManyRequests('the server holds too many request bodies of this user or in all; try again later', 1);
 }
 
-function cutOffError(): ApiError {
+export function cutOffError(): ApiError {
   return badRequest('the connection ended before the body was complete');
 }
 
@@ -74,6 +79,6 @@ function slowBodyError(): ApiError {
   return new ApiError(
     408,
     'Timeout',
-    `Timeout: the request body did not arrive within ${BODY_TIMEOUT_MS / 1000} seconds`,
+    `Timeout: the request body did not arrive within ${BODY_TIMEOUT_MS / 1000} seconds, or stopped for ${PIECE_TIMEOUT_MS / 1000}`,
   );
 }

@@ -1,24 +1,31 @@
 /**
  * Bounds the connections of the listener, so that sockets without a user can neither exhaust the file descriptors of the
- * process nor keep others out:
+ * process, nor hold memory, nor keep others out:
  *
- *   accepted ──► first complete request ──► request of a user ──► known: counted for the user
- *      │                │                                           └─► idle for 15 minutes: closed
- *      │                └─► anonymous: idle for 30 seconds: closed
+ *   accepted ──► handshake complete ──► request of a user ──► known: counted for the user
+ *      │             │                                          └─► idle for 15 minutes: closed
+ *      │             └─► no user: idle for 30 seconds, or requests in progress for 10: closed
  *      └─► no complete request within 10 seconds: closed
  *
- * A new connection replaces the oldest one of its address, or of all, that has no user.
+ * A new connection replaces the oldest one without a user, of its address if that has many; otherwise one of the user who
+ * has the most. Connections are identified by their raw socket: an address and port may be used again before the server has
+ * noticed that they were given up.
  */
+import { Groups } from '#engine/http/groups.ts';
 
 /** The time in which a connection must deliver its first request. */
 const HEAD_TIMEOUT_MS = 10_000;
 const ANONYMOUS_IDLE_MS = 30_000;
 const KNOWN_IDLE_MS = 15 * 60_000;
-
+/** The time that a client has to close after a GOAWAY. */
+const CLOSE_GRACE_MS = 2000;
 export interface ConnectionSizes {
   readonly total: number;
   /** The number of connections without a user, from one address. */
   readonly anonymousPerAddress: number;
+  /** The number of connections without a user whose handshake is complete: from one address, and in all. */
+  readonly securedPerAddress: number;
+  readonly secured: number;
   readonly perUser: number;
   /** The time in which the TLS handshake, and then the head of a request, must be complete. */
   readonly headMs: number;
@@ -34,27 +41,35 @@ export function connectionSizes(openFileLimit: number): ConnectionSizes {
   const free = Math.min(openFileLimit - RESERVED_FILES, 0.75 * openFileLimit);
   const total = Math.max(64, Math.floor(Math.min(MAX_CONNECTIONS, free)));
   const half = Math.floor(total / 2);
-  return { total, anonymousPerAddress: Math.min(512, half), perUser: half, headMs: HEAD_TIMEOUT_MS };
+  return {
+    total,
+    anonymousPerAddress: Math.min(512, half),
+    securedPerAddress: Math.min(192, half),
+    secured: Math.min(256, half),
+    perUser: Math.min(1024, half),
+    headMs: HEAD_TIMEOUT_MS,
+  };
 }
 
-/** The part of a socket that is needed here. */
+/** The part of a raw socket that is needed here. */
 interface LimitedSocket {
   readonly remoteAddress?: string | undefined;
   destroy(): unknown;
 }
 
 interface Connection {
-  readonly id: string;
   readonly socket: LimitedSocket;
   readonly address: string;
+  /** Ends the session of an HTTP/2 connection; undefined for others and before the handshake. */
+  end: (() => void) | undefined;
   user: string | undefined;
   /** Requests in progress. */
   open: number;
   hasRequested: boolean;
   /** True if credentials of the last request were invalid. */
   isSuspect: boolean;
-  /** Since when no request is in progress. */
-  idleSinceMs: number;
+  /** The last change between idle and requests in progress. */
+  changedAtMs: number;
 }
 
 interface ConnectionLimitsOptions {
@@ -66,10 +81,14 @@ interface ConnectionLimitsOptions {
 
 export class ConnectionLimits {
   readonly #options: ConnectionLimitsOptions;
-  readonly #all = new Map<string, Connection>();
-  /** Connections without a user, oldest first, in all and by address. */
-  readonly #anonymous = new Groups();
-  readonly #known = new Groups();
+  readonly #all = new Map<object, Connection>();
+  /** Connections without a user, by address. */
+  readonly #anonymous = new Groups<Connection>();
+  readonly #oldestAnonymous = new Set<Connection>();
+  /** Connections without a user whose handshake is complete, by address. */
+  readonly #secured = new Groups<Connection>();
+  /** Connections by user. */
+  readonly #known = new Groups<Connection>();
   #sweeping: NodeJS.Timeout | undefined;
 
   constructor(options: ConnectionLimitsOptions) {
@@ -81,74 +100,118 @@ export class ConnectionLimits {
   }
 
   /** Counts a new connection. Returns false if it was closed because nobody can make room for it. */
-  accept(id: string, socket: LimitedSocket): boolean {
+  accept(socket: LimitedSocket): boolean {
     const { total, anonymousPerAddress } = this.#options.sizes;
-    const address = socket.remoteAddress ?? '';
+    const { remoteAddress: address } = socket;
+    if (address === undefined) {
+      // The client has already gone.
+      socket.destroy();
+      return false;
+    }
     if (this.#anonymous.sizeOf(address) >= anonymousPerAddress) {
       this.#close(this.#anonymous.oldestOf(address)!, 'too many connections without a user from one address');
     }
     if (this.#all.size >= total) {
-      const oldest = this.#anonymous.oldest();
-      if (oldest === undefined) {
+      const replaced = this.#oldestAnonymous.values().next().value ?? this.#ofLargestUser();
+      if (replaced === undefined) {
         this.#options.onClose?.('too many connections');
         socket.destroy();
         return false;
       }
-      this.#close(oldest, 'too many connections');
+      this.#close(replaced, 'too many connections');
     }
-    const idleSinceMs = this.#options.elapsed();
-    const state = { user: undefined, open: 0, hasRequested: false, isSuspect: false, idleSinceMs };
-    const connection = { id, socket, address, ...state };
-    this.#all.set(id, connection);
+    const state = { end: undefined, user: undefined, open: 0, hasRequested: false, isSuspect: false };
+    const connection = { socket, address, changedAtMs: this.#options.elapsed(), ...state };
+    this.#all.set(socket, connection);
     this.#anonymous.add(address, connection);
+    this.#oldestAnonymous.add(connection);
     this.#armSweep();
     return true;
   }
 
+  /** Returns an idle connection of the user who has the most; if none is idle, the oldest one. */
+  #ofLargestUser(): Connection | undefined {
+    const user = this.#known.largest();
+    if (user === undefined) return undefined;
+    return this.#known.findOf(user, ({ open }) => open === 0) ?? this.#known.oldestOf(user);
+  }
+
   /** Forgets a connection that is closed. */
-  remove(id: string): void {
-    const connection = this.#all.get(id);
+  remove(socket: object): void {
+    const connection = this.#all.get(socket);
     if (connection === undefined) return;
-    this.#all.delete(id);
-    if (connection.user === undefined) this.#anonymous.delete(connection.address, connection);
-    else this.#known.delete(connection.user, connection);
+    this.#all.delete(socket);
+    this.#forgetAnonymous(connection);
+    if (connection.user !== undefined) this.#known.delete(connection.user, connection);
+  }
+
+  #forgetAnonymous(connection: Connection): void {
+    this.#anonymous.delete(connection.address, connection);
+    this.#oldestAnonymous.delete(connection);
+    this.#secured.delete(connection.address, connection);
+  }
+
+  /** Notes that the handshake of a connection is complete. A connection without a user may replace another one. */
+  secure(socket: object): void {
+    const connection = this.#all.get(socket);
+    if (connection === undefined || connection.user !== undefined) return;
+    const { securedPerAddress, secured } = this.#options.sizes;
+    const { address } = connection;
+    const crowded = this.#secured.sizeOf(address) >= securedPerAddress ? address : undefined;
+    const from = crowded ?? (this.#secured.size >= secured ? this.#secured.largest() : undefined);
+    if (from !== undefined) {
+      // One that has not sent a request yet may be that of a user.
+      const replaced = this.#secured.findOf(from, ({ hasRequested }) => hasRequested) ?? this.#secured.oldestOf(from)!;
+      this.#close(replaced, 'too many connections without a user');
+    }
+    this.#secured.add(address, connection);
+  }
+
+  /** Sets how the session of an HTTP/2 connection is ended, which sends a GOAWAY. */
+  setEnd(socket: object, end: () => void): void {
+    const connection = this.#all.get(socket);
+    if (connection !== undefined) connection.end = end;
+  }
+
+  /** Returns the number of requests in progress. */
+  openRequests(socket: object): number {
+    return this.#all.get(socket)?.open ?? 0;
   }
 
   /** Notes the start of a request. Returns a function for its end. */
-  beginRequest(id: string): () => void {
-    const connection = this.#all.get(id);
+  beginRequest(socket: object): () => void {
+    const connection = this.#all.get(socket);
     if (connection === undefined) return () => {};
     connection.hasRequested = true;
-    connection.open++;
+    if (connection.open++ === 0) connection.changedAtMs = this.#options.elapsed();
     return () => {
-      connection.open--;
-      connection.idleSinceMs = this.#options.elapsed();
+      if (--connection.open === 0) connection.changedAtMs = this.#options.elapsed();
     };
   }
 
-  /** Counts a connection for the user of its first authenticated request. Closes an idle one of the same user if needed. */
-  identify(id: string, user: string): void {
-    const connection = this.#all.get(id);
+  /** Counts a connection for its user. Closes an idle one of the same user if needed. */
+  identify(socket: object, user: string): void {
+    const connection = this.#all.get(socket);
     if (connection === undefined) return;
     connection.isSuspect = false;
     if (connection.user !== undefined) return;
-    this.#anonymous.delete(connection.address, connection);
+    this.#forgetAnonymous(connection);
     connection.user = user;
     if (this.#known.sizeOf(user) >= this.#options.sizes.perUser) {
       this.#close(this.#known.findOf(user, ({ open }) => open === 0) ?? connection, 'too many connections of one user');
     }
-    if (this.#all.has(id)) this.#known.add(user, connection);
+    if (this.#all.has(socket)) this.#known.add(user, connection);
   }
 
   /** Notes a request with invalid credentials. */
-  suspect(id: string): void {
-    const connection = this.#all.get(id);
+  suspect(socket: object): void {
+    const connection = this.#all.get(socket);
     if (connection !== undefined) connection.isSuspect = true;
   }
 
   /** Reports whether the last request of the connection was that of a user. */
-  isTrusted(id: string): boolean {
-    const connection = this.#all.get(id);
+  isTrusted(socket: object): boolean {
+    const connection = this.#all.get(socket);
     return connection?.user !== undefined && !connection.isSuspect;
   }
 
@@ -156,14 +219,17 @@ export class ConnectionLimits {
   sweep(): void {
     const now = this.#options.elapsed();
     for (const connection of [...this.#all.values()]) {
-      if (connection.open > 0) continue;
-      const idleMs = now - connection.idleSinceMs;
-      if (!connection.hasRequested && idleMs >= this.#options.sizes.headMs)
-        this.#close(connection, 'no request arrived');
-      else if (idleMs >= (connection.user === undefined ? ANONYMOUS_IDLE_MS : KNOWN_IDLE_MS)) {
-        this.#close(connection, 'idle');
-      }
+      const why = this.#whyDue(connection, now - connection.changedAtMs);
+      if (why !== undefined) this.#close(connection, why);
     }
+  }
+
+  /** Returns why a connection must be closed that has been idle, or has had requests in progress, for this long. */
+  #whyDue({ open, user, hasRequested }: Connection, ms: number): string | undefined {
+    const { headMs } = this.#options.sizes;
+    if (open > 0) return user === undefined && ms >= headMs ? 'requests without a user take too long' : undefined;
+    if (!hasRequested && ms >= headMs) return 'no request arrived';
+    return ms >= (user === undefined ? ANONYMOUS_IDLE_MS : KNOWN_IDLE_MS) ? 'idle' : undefined;
   }
 
   stop(): void {
@@ -179,42 +245,14 @@ export class ConnectionLimits {
 
   #close(connection: Connection, why: string): void {
     this.#options.onClose?.(why);
-    this.remove(connection.id);
-    connection.socket.destroy();
-  }
-}
-
-/** Connections by a key, oldest first. */
-class Groups {
-  readonly #groups = new Map<string, Set<Connection>>();
-  readonly #all = new Set<Connection>();
-
-  sizeOf(key: string): number {
-    return this.#groups.get(key)?.size ?? 0;
-  }
-
-  add(key: string, connection: Connection): void {
-    const group = this.#groups.get(key);
-    if (group === undefined) this.#groups.set(key, new Set([connection]));
-    else group.add(connection);
-    this.#all.add(connection);
-  }
-
-  delete(key: string, connection: Connection): void {
-    const group = this.#groups.get(key);
-    if (group?.delete(connection) === true && group.size === 0) this.#groups.delete(key);
-    this.#all.delete(connection);
-  }
-
-  oldest(): Connection | undefined {
-    return this.#all.values().next().value;
-  }
-
-  oldestOf(key: string): Connection | undefined {
-    return this.#groups.get(key)?.values().next().value;
-  }
-
-  findOf(key: string, test: (connection: Connection) => boolean): Connection | undefined {
-    return this.#groups.get(key)?.values().find(test);
+    const { socket, end, user, open } = connection;
+    this.remove(socket);
+    if (end === undefined || user === undefined || open > 0) {
+      socket.destroy();
+      return;
+    }
+    // After a GOAWAY, the client sends its next request on another connection; otherwise that request could be lost.
+    end();
+    setTimeout(() => socket.destroy(), CLOSE_GRACE_MS).unref();
   }
 }

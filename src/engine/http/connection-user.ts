@@ -3,6 +3,7 @@ import type { Http2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { userOfPeerCertificate, type Evidence } from '#engine/auth/authenticate.ts';
+import { invariant } from '#lib/invariant.ts';
 
 type Peer = Evidence['peerCertificate'];
 
@@ -10,8 +11,8 @@ interface RemoteEnd {
   /** The user that the client certificate names. */
   readonly peer: Peer;
   readonly sourceIp: string | undefined;
-  /** Distinguishes the connection from all others that are open. */
-  readonly id: string;
+  /** The raw socket, which identifies the connection. */
+  readonly connection: Socket;
 }
 
 const known = new WeakMap<Http2Session | TLSSocket, RemoteEnd>();
@@ -21,7 +22,7 @@ export function remoteEndOf(connection: Http2Session | TLSSocket): RemoteEnd {
   if (remoteEnd === undefined) {
     const socket = ('socket' in connection ? connection.socket : connection) as TLSSocket;
     const sourceIp = plainAddress(socket.remoteAddress);
-    known.set(connection, (remoteEnd = { peer: peerOf(socket), sourceIp, id: connectionId(socket) }));
+    known.set(connection, (remoteEnd = { peer: peerOf(socket), sourceIp, connection: rawSocketOf(socket) }));
   }
   return remoteEnd;
 }
@@ -36,12 +37,11 @@ export function addressShare(address: string | undefined): string {
   return `address ${plainAddress(address) ?? ''}`;
 }
 
-/** Returns the id of a connection, which is the same for its raw socket and its TLS socket. */
-export function connectionId({
-  remoteAddress = '',
-  remotePort = 0,
-}: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {
-  return `${remoteAddress} ${remotePort}`;
+/** Returns the socket that the listener accepted. Node has no public name for it. */
+function rawSocketOf(socket: TLSSocket): Socket {
+  const { _parent: raw } = socket as unknown as { _parent?: Socket };
+  invariant(raw !== undefined, 'a TLS socket of the listener has a raw socket');
+  return raw;
 }
 
 function peerOf(socket: TLSSocket): Peer {

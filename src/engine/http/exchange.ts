@@ -14,7 +14,9 @@ import type {
 import { UNAUTHENTICATED } from '#engine/auth/groups.ts';
 import type { Authenticator, Evidence } from '#engine/auth/authenticate.ts';
 import type { BodyBytes, BodyMemory } from '#engine/http/body-memory.ts';
+import type { UnreadResponses } from '#engine/http/unread-responses.ts';
 import type { ConnectionLimits } from '#engine/http/connection-limits.ts';
+import { cutOffError } from '#engine/http/body.ts';
 import { addressShare } from '#engine/http/connection-user.ts';
 import { shareOf } from '#engine/request/user-share.ts';
 import { WATCH_LINGER_MS } from '#engine/request/limits.ts';
@@ -30,7 +32,8 @@ export interface Exchange {
   readonly headers: Headers;
   readonly peer: Evidence['peerCertificate'];
   readonly sourceIp: string | undefined;
-  readonly connectionId: string;
+  /** The raw socket. */
+  readonly connection: object;
   /** Sent with the response. */
   readonly auditId: string;
   /** True if the client has closed the connection, so that no response can be sent. */
@@ -45,7 +48,10 @@ export interface Exchange {
   /** Allowed only if `upgrade` was requested. */
   takeOver?(response: UpgradeResponse): void;
   onClose(fn: () => void): void;
-  respond(status: number, headers: Record<string, string | string[]>, body: readonly Buffer[]): void;
+  /** Sends a response. Returns a function whose result changes when the client accepts more of it. */
+  respond(status: number, headers: Record<string, string | string[]>, body: readonly Buffer[]): () => number;
+  /** Gives up a response that nobody reads. */
+  cut(): void;
   startStream(headers: Record<string, string | string[]>): Writable;
 }
 
@@ -61,6 +67,7 @@ interface ServeOptions {
   readonly turns: FairTurns;
   readonly bodies: BodyMemory;
   readonly connections: ConnectionLimits;
+  readonly unread: UnreadResponses;
 }
 
 /** The usual time of a request without a body, in units of lib/fair-turns.ts. */
@@ -72,9 +79,11 @@ export function serve(exchange: Exchange, options: ServeOptions): void {
   const failed = (error: unknown) => {
     options.log.error({ err: error, method: exchange.method, url: exchange.url }, 'Cannot send a response');
   };
-  exchange.onClose(options.connections.beginRequest(exchange.connectionId));
+  exchange.onClose(options.connections.beginRequest(exchange.connection));
   try {
-    const response = waitForAddress(exchange, options) ?? respond(exchange, options);
+    const response = hasCheapCredentials(exchange, options)
+      ? respond(exchange, options)
+      : inTurn(exchange, options, unknownShare(exchange), () => respond(exchange, options, { isCharged: true }));
     if (response instanceof Promise) response.then((late) => deliver(exchange, late, options)).catch(failed);
     else deliver(exchange, response, options);
   } catch (error) {
@@ -82,50 +91,79 @@ export function serve(exchange: Exchange, options: ServeOptions): void {
   }
 }
 
-/** Verifying credentials takes time, too: the requests of an address share it until one of them has a user. */
-function waitForAddress(exchange: Exchange, options: ServeOptions): ApiResponse | Promise<ApiResponse> | undefined {
-  if (options.connections.isTrusted(exchange.connectionId)) return undefined;
-  const turn = options.turns.enter(addressShare(exchange.sourceIp), REQUEST_UNITS);
-  if (turn === undefined) return undefined;
-  return turn === 'full' ? TOO_MANY_REQUESTS : turn.then(() => respond(exchange, options));
-}
-
-/** Probes must be answered when the server is busy; they take no time. */
+/** Probes must be answered when the server is busy. */
 const PROBES = /^\/(livez|readyz|healthz)\b/;
 
-function respond(exchange: Exchange, options: ServeOptions): ApiResponse | Promise<ApiResponse> {
-  const { handler, onUnauthenticated, connections, turns } = options;
+/**
+ * Reports whether it takes no time to find out who sent the request. Verifying a token takes time: until one is valid, the
+ * requests of an address share it, so that the invalid ones of others do not delay those of users elsewhere.
+ */
+function hasCheapCredentials({ peer, connection }: Exchange, { connections }: ServeOptions): boolean {
+  return typeof peer === 'object' ? true : connections.isTrusted(connection);
+}
+
+/** Returns the share of a request whose user is not known. */
+function unknownShare({ url, headers, sourceIp }: Exchange): string {
+  const share = addressShare(sourceIp);
+  return headers['authorization'] === undefined && PROBES.test(url) ? `probes of ${share}` : share;
+}
+
+/**
+ * Runs a step in a turn of the share. The connections of an address take turns with each other, so that a user at the same
+ * address waits for one request of each of them at most.
+ */
+function inTurn(
+  exchange: Exchange,
+  { turns }: ServeOptions,
+  share: string,
+  run: () => ApiResponse | Promise<ApiResponse>,
+): ApiResponse | Promise<ApiResponse> {
+  const source = share.includes(addressShare(exchange.sourceIp)) ? exchange.connection : undefined;
+  const turn = turns.enter(share, REQUEST_UNITS, source);
+  if (turn === undefined) return run();
+  if (turn === 'full') return TOO_MANY_REQUESTS;
+  // A client that left while it waited gets no answer.
+  return turn.then(() => (exchange.isClosed ? TOO_MANY_REQUESTS : run()));
+}
+
+function respond(
+  exchange: Exchange,
+  options: ServeOptions,
+  { isCharged = false } = {},
+): ApiResponse | Promise<ApiResponse> {
+  const { handler, onUnauthenticated, connections } = options;
   let request: ApiRequest;
   let share: string;
+  let isAnonymous: boolean;
   try {
     const user = options.authenticate({
       peerCertificate: exchange.peer,
       authorization: text(exchange.headers['authorization']) || undefined,
     });
-    const isAnonymous = user.groups.includes(UNAUTHENTICATED);
+    isAnonymous = user.groups.includes(UNAUTHENTICATED);
     share = isAnonymous ? addressShare(exchange.sourceIp) : shareOf(user);
     if (!isAnonymous) {
-      connections.identify(exchange.connectionId, share);
+      connections.identify(exchange.connection, share);
       exchange.trust();
     }
     request = parseRequest(exchange, user, () => readBody(exchange, share, options));
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    connections.suspect(exchange.connectionId);
+    connections.suspect(exchange.connection);
     const { method, url, headers, sourceIp, auditId } = exchange;
     onUnauthenticated?.({ method, url, userAgent: text(headers['user-agent']), sourceIp, auditId, error });
     const body = Buffer.from(JSON.stringify(error.toStatus()));
     return { status: error.code, contentType: 'application/json', body };
   }
-  const turn = PROBES.test(exchange.url) ? undefined : turns.enter(share, REQUEST_UNITS);
-  if (turn === undefined) return handler(request);
-  if (turn === 'full') return TOO_MANY_REQUESTS;
-  // A client that left while it waited gets no answer.
-  return turn.then(() => (exchange.isClosed ? TOO_MANY_REQUESTS : handler(request)));
+  if (isAnonymous && isCharged) return handler(request);
+  const asked = PROBES.test(exchange.url) ? `probes of ${share}` : share;
+  return inTurn(exchange, options, asked, () => handler(request));
 }
 
 /** Reads the body in the turn in which it may be handled. */
 async function readBody(exchange: Exchange, share: string, { bodies, turns }: ServeOptions): Promise<Buffer> {
+  // Nothing would end the account of a request that is over.
+  if (exchange.isClosed) throw cutOffError();
   const account = bodies.open(share);
   exchange.onClose(() => account.close());
   const bytes = await exchange.body(account);
@@ -144,12 +182,12 @@ const TOO_MANY_REQUESTS: BytesResponse = {
   body: Buffer.from(JSON.stringify(tooManyRequests(WAITING_TOO_LONG, 1).toStatus())),
 };
 
-function deliver(exchange: Exchange, response: ApiResponse, { streams }: ServeOptions): void {
+function deliver(exchange: Exchange, response: ApiResponse, { streams, unread }: ServeOptions): void {
   if (exchange.isClosed) return;
   if ('stream' in response) sendStream(exchange, response, streams);
-  else if (!('takeOver' in response)) send(exchange, response);
+  else if (!('takeOver' in response)) send(exchange, response, unread);
   else if (exchange.takeOver !== undefined) exchange.takeOver(response);
-  else send(exchange, UPGRADE_REQUIRED);
+  else send(exchange, UPGRADE_REQUIRED, unread);
 }
 
 /** The response upgrades the connection, but the client did not offer that. */
@@ -193,9 +231,10 @@ function text(header: string | string[] | undefined): string {
   return header === undefined ? '' : Array.isArray(header) ? header.join(',') : header;
 }
 
-function send(exchange: Exchange, response: BytesResponse): void {
+function send(exchange: Exchange, response: BytesResponse, unread: UnreadResponses): void {
   const { status, body } = response;
-  exchange.respond(status, headersOf(response), Buffer.isBuffer(body) ? [body] : body);
+  const progress = exchange.respond(status, headersOf(response), Buffer.isBuffer(body) ? [body] : body);
+  exchange.onClose(unread.add(progress, () => exchange.cut()));
 }
 
 function sendStream(exchange: Exchange, response: StreamResponse, streams: Set<Writable>): void {

@@ -1,5 +1,6 @@
 /** Exchanges of the two protocols: requests of HTTP/2, of HTTP/1.1, and HTTP/1.1 upgrades. */
 import {
+  constants,
   sensitiveHeaders,
   type Http2Session,
   type IncomingHttpHeaders,
@@ -12,6 +13,7 @@ import type { TLSSocket } from 'node:tls';
 import { remoteEndOf } from '#engine/http/connection-user.ts';
 import { readRequestBody } from '#engine/http/body.ts';
 import type { Exchange } from '#engine/http/exchange.ts';
+import { MAX_BODY_BYTES } from '#engine/request/limits.ts';
 import { byteLength, writePieces } from '#engine/http/write-pieces.ts';
 import { newUid } from '#lib/ids.ts';
 
@@ -19,24 +21,27 @@ import { newUid } from '#lib/ids.ts';
 const LINGER_MS = 2000;
 /** Bytes that are read and dropped after a response to a caller without a user. */
 const MAX_DROPPED_BYTES = 256 * 1024;
-/** Bytes of a body that a client may send before anybody reads them, without and with a user on the connection. */
-export const FIRST_WINDOW_BYTES = 64 * 1024 - 1;
-const WINDOW_BYTES = 1024 * 1024;
+/** Bytes of a body that a client may send before anybody reads them. They are not counted, so they are few. */
+export const WINDOW_BYTES = 64 * 1024 - 1;
+/** Streams of a connection at a time, before and after its user is known. Each takes memory, and time when it begins. */
+export const FIRST_STREAMS = 16;
+const MAX_STREAMS = 100;
 
 export function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Exchange {
   // Without a listener, an aborted stream would be an uncaught error.
   stream.on('error', () => {});
   const { session } = stream;
-  const { peer, sourceIp, id: connectionId } = remoteEndOf(session!);
+  const { peer, sourceIp, connection } = remoteEndOf(session!);
   const auditId = newUid();
   let isTrusted = false;
+  let isForwarded = false;
   return {
     method: headers[':method'] ?? '',
     url: headers[':path'] ?? '',
     headers,
     peer,
     sourceIp,
-    connectionId,
+    connection,
     auditId,
     get isClosed() {
       return stream.destroyed;
@@ -44,30 +49,45 @@ export function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHe
     body: (account) => readRequestBody(stream, headers['content-length'], account),
     trust() {
       isTrusted = true;
-      widenWindow(session);
+      allowStreams(session!);
     },
-    bodyStream: () => stream,
+    bodyStream() {
+      isForwarded = true;
+      return stream;
+    },
     onClose: (fn) => void stream.once('close', fn),
     respond(status, responseHeaders, body) {
-      if (stream.destroyed || stream.headersSent) return;
+      if (stream.destroyed || stream.headersSent) return () => 0;
       stream.respond(withAuditId(auditId, { ':status': status, ...responseHeaders }));
-      writePieces(stream, body);
+      const progress = writePieces(stream, body);
       if (!stream.endAfterHeaders && !stream.readableEnded) dropRest(stream, isTrusted, () => stream.close());
+      return progress;
     },
+    cut: () => stream.close(constants.NGHTTP2_CANCEL),
     startStream(responseHeaders) {
       stream.respond(withAuditId(auditId, { ':status': 200, ...responseHeaders }));
+      if (!isForwarded && !stream.endAfterHeaders) dropDuring(stream);
       return stream;
     },
   };
 }
 
-const widened = new WeakSet<Http2Session>();
+const allowed = new WeakSet<Http2Session>();
 
-/** Lets a client send more at once when its user is known. */
-function widenWindow(session: Http2Session | undefined): void {
-  if (session === undefined || session.destroyed || widened.has(session)) return;
-  widened.add(session);
-  session.settings({ initialWindowSize: WINDOW_BYTES });
+/** Allows more streams when the user is known. A repeated call does nothing. */
+export function allowStreams(session: Http2Session): void {
+  if (session.destroyed || allowed.has(session)) return;
+  allowed.add(session);
+  session.settings({ maxConcurrentStreams: MAX_STREAMS });
+}
+
+/** Drops a body that nobody reads while its response is sent. A client that sends much more than a body is cut off. */
+function dropDuring(stream: ServerHttp2Stream): void {
+  let dropped = 0;
+  stream.on('data', (chunk: Buffer) => {
+    dropped += chunk.length;
+    if (dropped > MAX_BODY_BYTES) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  });
 }
 
 /** Drops what a client still sends after its response, for a short time. The caller of a small request sees the response. */
@@ -93,7 +113,7 @@ function withAuditId(auditId: string, headers: OutgoingHttpHeaders): OutgoingHtt
 }
 
 export function http1Exchange(request: IncomingMessage, response: ServerResponse): Exchange {
-  const { peer, sourceIp, id: connectionId } = remoteEndOf(request.socket as TLSSocket);
+  const { peer, sourceIp, connection } = remoteEndOf(request.socket as TLSSocket);
   const auditId = newUid();
   let isTrusted = false;
   return {
@@ -102,7 +122,7 @@ export function http1Exchange(request: IncomingMessage, response: ServerResponse
     headers: request.headers,
     peer,
     sourceIp,
-    connectionId,
+    connection,
     auditId,
     get isClosed() {
       return response.destroyed;
@@ -114,11 +134,13 @@ export function http1Exchange(request: IncomingMessage, response: ServerResponse
     bodyStream: () => request,
     onClose: (fn) => void response.once('close', fn),
     respond(status, headers, body) {
-      if (response.destroyed || response.headersSent) return;
+      if (response.destroyed || response.headersSent) return () => 0;
       response.writeHead(status, { 'audit-id': auditId, ...headers, 'content-length': byteLength(body) });
-      writePieces(response, body);
+      const progress = writePieces(response, body);
       if (!request.complete) dropRest(request, isTrusted, () => request.socket.destroy());
+      return progress;
     },
+    cut: () => request.socket.destroy(),
     startStream(headers) {
       response.writeHead(200, { 'audit-id': auditId, ...headers });
       response.flushHeaders();

@@ -10,11 +10,21 @@ import type { Duplex, Writable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { UnauthenticatedRequest, ApiHandler } from '#engine/request/request.ts';
 import type { Authenticator } from '#engine/auth/authenticate.ts';
-import { addressShare, connectionId } from '#engine/http/connection-user.ts';
+import { remoteEndOf } from '#engine/http/connection-user.ts';
 import { BodyMemory } from '#engine/http/body-memory.ts';
 import { ConnectionLimits, connectionSizes, type ConnectionSizes } from '#engine/http/connection-limits.ts';
 import { serve } from '#engine/http/exchange.ts';
-import { FIRST_WINDOW_BYTES, http1Exchange, http2Exchange, upgradeExchange } from '#engine/http/exchanges.ts';
+import {
+  allowStreams,
+  FIRST_STREAMS,
+  http1Exchange,
+  http2Exchange,
+  upgradeExchange,
+  WINDOW_BYTES,
+} from '#engine/http/exchanges.ts';
+import { Handshakes } from '#engine/http/handshakes.ts';
+import { UnreadResponses } from '#engine/http/unread-responses.ts';
+import { shareOf } from '#engine/request/user-share.ts';
 import { MAX_HEADER_BYTES } from '#engine/request/limits.ts';
 import { systemClock } from '#lib/clock.ts';
 import { FairTurns } from '#lib/fair-turns.ts';
@@ -45,8 +55,8 @@ interface ListenerOptions extends ListenerIdentity {
 
 /** Time that open requests have to end when the server stops. */
 const STOP_GRACE_MS = 2000;
-/** The time of a TLS handshake, in units of lib/fair-turns.ts. */
-const HANDSHAKE_UNITS = 16 * 1024;
+/** Requests that an HTTP/1.1 client may send before it has the response to the first one, without and with a user. */
+const MAX_PIPELINED = { anonymous: 16, known: 256 };
 /** HTTP/1.1 connections that are idle for this long are closed. */
 const KEEP_ALIVE_MS = 90_000;
 
@@ -60,6 +70,7 @@ export class HttpsListener {
   /** All connections, including those in the TLS handshake. */
   readonly #connections = new Set<Socket>();
   readonly #limits: ConnectionLimits;
+  readonly #unread = new UnreadResponses(() => systemClock.elapsed());
   readonly #sockets = new Set<TLSSocket>();
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #streams = new Set<Writable>();
@@ -72,27 +83,30 @@ export class HttpsListener {
     this.#limits = limits;
     const [beginHandshake] = server.listeners('connection');
     server.removeAllListeners('connection');
+    const handshakes = new Handshakes<Socket>({ turns, begin: (socket) => void beginHandshake!.call(server, socket) });
     server.on('connection', (socket: Socket) => {
-      const id = connectionId(socket);
       this.#connections.add(socket);
       socket.once('close', () => {
         this.#connections.delete(socket);
-        limits.remove(id);
+        limits.remove(socket);
       });
-      if (!limits.accept(id, socket)) return;
-      const begin = () => void (socket.destroyed || beginHandshake!.call(server, socket));
-      const turn = turns.enter(addressShare(socket.remoteAddress), HANDSHAKE_UNITS);
-      if (turn === undefined) begin();
-      else if (turn === 'full') socket.destroy();
-      else void turn.then(begin);
+      if (limits.accept(socket)) handshakes.add(socket);
     });
-    server.on('secureConnection', (socket: TLSSocket) => {
+    // Before Node's own listener, which starts to read requests.
+    server.prependListener('secureConnection', (socket: TLSSocket) => {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
+      const { peer, connection } = remoteEndOf(socket);
+      handshakes.finish(connection);
+      if (typeof peer === 'object') limits.identify(connection, shareOf(peer));
+      else limits.secure(connection);
     });
     server.on('session', (session) => {
       this.#sessions.add(session);
       session.once('close', () => this.#sessions.delete(session));
+      const { peer, connection } = remoteEndOf(session);
+      limits.setEnd(connection, () => session.close());
+      if (typeof peer === 'object') allowStreams(session);
     });
   }
 
@@ -108,8 +122,8 @@ export class HttpsListener {
       maxSessionMemory: 256,
       handshakeTimeout: sizes.headMs,
       settings: {
-        maxConcurrentStreams: 2000,
-        initialWindowSize: FIRST_WINDOW_BYTES,
+        maxConcurrentStreams: FIRST_STREAMS,
+        initialWindowSize: WINDOW_BYTES,
         maxHeaderListSize: MAX_HEADER_BYTES,
       },
     });
@@ -147,9 +161,21 @@ export class HttpsListener {
 
   #accept({ handler, authenticate, onUnauthenticated, log, turns }: ListenerOptions & { turns: FairTurns }): void {
     const server = this.#server;
-    const own = { streams: this.#streams, connections: this.#limits, bodies: new BodyMemory(), turns };
+    const own = {
+      streams: this.#streams,
+      connections: this.#limits,
+      bodies: new BodyMemory(),
+      unread: this.#unread,
+      turns,
+    };
     const serving = { handler, authenticate, onUnauthenticated, log, ...own };
     server.on('request', (request, response) => {
+      const { connection } = remoteEndOf(request.socket as TLSSocket);
+      const { anonymous, known } = MAX_PIPELINED;
+      if (this.#limits.openRequests(connection) >= (this.#limits.isTrusted(connection) ? known : anonymous)) {
+        request.socket.destroy();
+        return;
+      }
       this.#occupy(request.socket, response as unknown as ServerResponse);
       serve(http1Exchange(request as unknown as IncomingMessage, response as unknown as ServerResponse), serving);
     });
@@ -190,6 +216,7 @@ export class HttpsListener {
     await closed;
     clearTimeout(timer);
     this.#limits.stop();
+    this.#unread.stop();
   }
 
   /** Marks a connection as busy. On a stop, a busy HTTP/1.1 connection ends after its current request. */

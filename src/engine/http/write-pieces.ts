@@ -13,8 +13,8 @@ export function byteLength(pieces: readonly Buffer[]): number {
   return length;
 }
 
-/** Writes the pieces and ends the stream. */
-export function writePieces(stream: Writable, pieces: readonly Buffer[]): void {
+/** Writes the pieces and ends the stream. Returns a function for the number of pieces written so far. */
+export function writePieces(stream: Writable, pieces: readonly Buffer[]): () => number {
   let next = 0;
   const send = () => {
     while (next < pieces.length && !stream.destroyed) {
@@ -38,4 +38,5 @@ export function writePieces(stream: Writable, pieces: readonly Buffer[]): void {
   };
   if (pieces.length > 0) send();
   else stream.end();
+  return () => next;
 }

@@ -33,6 +33,7 @@ import { allowedByLastApplied, updateLastApplied } from '#engine/managed-fields/
 import { migrateEntry } from '#engine/managed-fields/migrate-entry.ts';
 import { pruneUnset, type OwnedFields } from '#engine/managed-fields/prune.ts';
 import { updateEntries } from '#engine/managed-fields/track-update.ts';
+import { runAtOnce } from '#lib/run-at-once.ts';
 
 /** A computation that may be interrupted at each yield. */
 type ApplySteps<T> = Generator<undefined, T>;
@@ -55,11 +56,7 @@ export function applyConfiguration(
   applier: Applier,
   scope: FieldScope,
 ): KubeObject {
-  const steps = applyInSteps(live, config, applier, scope);
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-  }
+  return runAtOnce(applyInSteps(live, config, applier, scope));
 }
 
 /** Like applyConfiguration, in steps: a large configuration is applied in several turns of the event loop. */

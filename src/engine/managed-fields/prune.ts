@@ -14,7 +14,10 @@ export interface OwnedFields {
   readonly fields: FieldSet;
 }
 
-/** May be interrupted at each yield. `owners` includes the applier with the fields it sets now (`applied`). Versions differ only in their schemas. */
+/**
+ * May be interrupted at each yield. `owners` includes the applier with the fields it sets now (`applied`). Versions differ
+ * only in their schemas.
+ */
 export function* pruneUnset(
   object: unknown,
   last: OwnedFields,

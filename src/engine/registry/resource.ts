@@ -46,6 +46,8 @@ export interface Strategy {
   prepareForUpdate?(object: KubeObject, old: KubeObject): void;
   /** Validates what the schema cannot express: cross-field rules, formats. For create and update. */
   validate?(object: KubeObject): FieldError[];
+  /** Validates what only an update may set. */
+  validateCreate?(object: KubeObject): FieldError[];
   /** Validates immutable fields and transitions. */
   validateUpdate?(object: KubeObject, old: KubeObject): FieldError[];
   /** Returns Warning headers for an accepted write. */

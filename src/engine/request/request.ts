@@ -26,6 +26,8 @@ export interface ApiRequest {
   readonly userAgent: string;
   /** Address of the client. Local requests have none. */
   readonly sourceIp?: string | undefined;
+  /** True if a component of this process sent the request. Only the in-process transport sets it. */
+  readonly isLocal?: true;
   /** The value of the response's Audit-ID header. */
   readonly auditId?: string | undefined;
   /** Returns any other header by its lower-case name. Local requests have none. */

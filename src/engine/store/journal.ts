@@ -5,9 +5,8 @@
  *   open ─► records (to the end) ─► append | compact, any number of times ─► close
  *
  * `open` and `records` reject with StoreDamagedError if the log is damaged, and with StoreUnavailableError if it cannot
- * be accessed. `append` rejects with StoreFullError if the disk is full,
- * `append` and `compact` otherwise with StoreUnavailableError; the journal stays usable, and the next call
- * continues after the last append that resolved.
+ * be accessed. `append` rejects with StoreFullError if the disk is full. For other faults, `append` and `compact` reject
+ * with StoreUnavailableError. The journal stays usable, and the next call continues after the last append that resolved.
  */
 import type { StoreEvent } from '#engine/store/store.ts';
 

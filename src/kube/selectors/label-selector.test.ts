@@ -230,6 +230,29 @@ describe('a long selector matches like its requirements one by one', () => {
     });
   }
 
+  it('with the strictest of many bounds', () => {
+    const bounds = Array.from({ length: 50 }, (_, i) => `a<${100 + i},a>${i}`);
+    const long = parseLabelSelector(bounds.join(','));
+    const cases: Record<string, boolean> = { 49: false, 50: true, 99: true, 100: false, x: false };
+    for (const [a, want] of Object.entries(cases)) assert.equal(matchesLabels(long, { a }), want, a);
+  });
+
+  it('and evaluates one of many bounds', () => {
+    const bounds = Array.from({ length: 4000 }, (_, i) => ({ key: 'a', operator: '<', values: [String(10_000 + i)] }));
+    let read = 0;
+    const counted = bounds.map(({ values, ...one }) => ({
+      ...one,
+      get values() {
+        read++;
+        return values;
+      },
+    })) as readonly LabelRequirement[];
+    matchesLabels(counted, { a: '1' });
+    read = 0;
+    matchesLabels(counted, { a: '1' });
+    assert.ok(read <= 1, `${read} bounds were read`);
+  });
+
   it('in time that depends on the labels', () => {
     const long = parseLabelSelector(Array.from({ length: 10_000 }, (_, i) => `k${i}!=x`).join(','));
     let read = 0;

@@ -59,20 +59,32 @@ function indexOf(requirements: readonly LabelRequirement[]): RequirementIndex {
 function keyRule(requirements: readonly LabelRequirement[]): KeyRule {
   const denied = new Set<string>();
   let allowed: Set<string> | undefined;
-  const others: LabelRequirement[] = [];
+  /** The strictest requirement of each other operator: the largest `>`, the smallest `<`. */
+  const strictest = new Map<LabelOperator, LabelRequirement>();
   for (const requirement of requirements) {
     const { operator, values } = requirement;
     if (operator === '!=' || operator === 'notin') for (const value of values) denied.add(value);
-    else if (operator !== '=' && operator !== 'in') others.push(requirement);
-    else allowed = allowed === undefined ? new Set(values) : allowed.intersection(new Set(values));
+    else if (operator === '=' || operator === 'in') {
+      allowed = allowed === undefined ? new Set(values) : allowed.intersection(new Set(values));
+    } else {
+      const known = strictest.get(operator);
+      if (known === undefined || isStricter(requirement, known)) strictest.set(operator, requirement);
+    }
   }
-  // Equal requirements count once; the bounds of numbers are few in practice.
-  const distinct = [...new Map(others.map((one) => [`${one.operator}${one.values.join()}`, one])).values()];
+  const others = [...strictest.values()];
   return {
     allowsAbsence: requirements.every((requirement) => isMet(requirement, undefined)),
     isMetBy: (value) =>
-      !denied.has(value) && allowed?.has(value) !== false && distinct.every((one) => isMetByValue(one, value)),
+      !denied.has(value) && allowed?.has(value) !== false && others.every((one) => isMetByValue(one, value)),
   };
+}
+
+/** Compares two requirements of the same operator. A bound that is not a number matches nothing. */
+function isStricter({ operator, values }: LabelRequirement, than: LabelRequirement): boolean {
+  if (operator !== '>' && operator !== '<') return false;
+  const [bound, known] = [parseInt64(values[0]), parseInt64(than.values[0])];
+  if (bound === undefined || known === undefined) return known !== undefined;
+  return operator === '>' ? bound > known : bound < known;
 }
 
 function matchesIndex({ byKey, required }: RequirementIndex, labels: Readonly<Record<string, string>> = {}): boolean {

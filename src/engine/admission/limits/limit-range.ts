@@ -4,7 +4,7 @@
  */
 import type { AdmissionAttributes, MutatingStep, ValidatingStep } from '#engine/admission/admission.ts';
 import { refuse } from '#engine/admission/admission.ts';
-import { type Amounts, amountsOf, podAmounts } from '#engine/admission/limits/amounts.ts';
+import { type Amounts, amountsOf, podAmounts } from '#engine/registry/kinds/pod-spec/pod-amounts.ts';
 import type { LimitRangeItem } from '#engine/registry/kinds/core/limit-range.ts';
 import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';

@@ -3,11 +3,19 @@
  * of resources are those of Kubernetes: `pods`, `requests.cpu`, `gold.storageclass.storage.k8s.io/requests.storage`,
  * `count/<plural>.<group>` for any kind. Pure.
  */
-import { type Amounts, amountsOf, ONE_OBJECT, podAmounts, NO_AMOUNT } from '#engine/admission/limits/amounts.ts';
+import {
+  type Amounts,
+  amountsOf,
+  ONE_OBJECT,
+  podAmounts,
+  NO_AMOUNT,
+} from '#engine/registry/kinds/pod-spec/pod-amounts.ts';
 import { podScopeFacts, claimScopeFacts, type ScopeFacts } from '#engine/admission/limits/scopes.ts';
+import { isEventCollection } from '#engine/registry/kinds/core/event.ts';
 import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 import type { Quantity } from '#kube/quantity.ts';
+import { classNameOf } from '#kube/storage-class-name.ts';
 
 export interface Measured {
   readonly amounts: Amounts;
@@ -29,13 +37,12 @@ const CLAIM_RESOURCES = new Set([CLAIMS, 'requests.storage']);
 const SERVICE_RESOURCES = new Set([SERVICES, 'services.nodeports', 'services.loadbalancers']);
 /** Kinds that can be counted by their plural alone. */
 const PLAIN_COUNTS = new Set(['configmaps', 'secrets', 'resourcequotas', 'replicationcontrollers']);
-const UNCOUNTED = new Set(['events', 'events.events.k8s.io']);
 
 /** Returns the collection whose objects use a resource of a quota, or undefined if nothing does. */
 export function collectionOfResource(name: string): string | undefined {
   if (name.startsWith(COUNT_PREFIX)) {
     const collection = name.slice(COUNT_PREFIX.length);
-    return UNCOUNTED.has(collection) ? undefined : collection;
+    return isEventCollection(collection) ? undefined : collection;
   }
   if (POD_RESOURCES.has(name) || /^(requests\.)?hugepages-/.test(name)) return PODS;
   const atClass = name.indexOf(CLASS_SUFFIX);
@@ -113,14 +120,12 @@ export function computeAmounts(requests: Amounts, limits: Amounts): Map<string, 
 
 function addClaimAmounts(
   to: Map<string, Quantity>,
-  { metadata }: KubeObject,
+  claim: KubeObject,
   spec: Record<string, unknown>,
   status: Record<string, unknown>,
 ): void {
-  const annotated = metadata.annotations?.['volume.beta.kubernetes.io/storage-class'];
-  const storageClass = annotated ?? spec['storageClassName'];
-  const names = (name: string) =>
-    typeof storageClass === 'string' && storageClass !== '' ? [name, `${storageClass}${CLASS_SUFFIX}${name}`] : [name];
+  const storageClass = classNameOf(claim);
+  const names = (name: string) => (storageClass === '' ? [name] : [name, `${storageClass}${CLASS_SUFFIX}${name}`]);
   for (const name of names(CLAIMS)) to.set(name, ONE_OBJECT);
   const resources = isRecord(spec['resources']) ? spec['resources'] : {};
   const requested = storageOf(resources['requests']);

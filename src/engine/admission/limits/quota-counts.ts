@@ -2,10 +2,16 @@
  * The counts behind the status of quotas, for the controller that writes it: the present use of a quota, and the quotas
  * that a write affects. Counts the same objects in the same way as admission (quota-usage.ts).
  */
-import type { Amounts } from '#engine/admission/limits/amounts.ts';
+import type { Amounts } from '#engine/registry/kinds/pod-spec/pod-amounts.ts';
 import { plainCountNames } from '#engine/admission/limits/measure.ts';
 import { parseQuota, type Quota, quotaOf, QUOTAS } from '#engine/admission/limits/quota.ts';
-import { countUse, measureEntry, nextChangeMs, prepareCount } from '#engine/admission/limits/quota-usage.ts';
+import {
+  countUse,
+  measureEntry,
+  nextChangeMs,
+  prepareCount,
+  type Spend,
+} from '#engine/admission/limits/quota-usage.ts';
 import { splitId } from '#engine/registry/stored-entries.ts';
 import type { Store, StoreEvent } from '#engine/store/store.ts';
 import type { ResourceQuota } from '#kube/core-kinds.ts';
@@ -26,14 +32,14 @@ export interface QuotaCounts {
   follow(add: (key: string) => void): () => void;
 }
 
-export function quotaCounts(store: Store): QuotaCounts {
+export function quotaCounts(store: Store, spend: Spend): QuotaCounts {
   return {
     async count(object, nowMs) {
       const { namespace = '', name } = object.metadata;
       const quota = parseQuota({ namespace, name }, object);
       const used = new Map<string, Quantity>();
       for (const [collection, names] of quota.resources) {
-        await prepareCount(store, [quota], collection);
+        await prepareCount(store, [quota], { collection, spend });
         for (const [resource, amount] of countUse(store, quota, { collection, names, nowMs })) {
           used.set(resource, amount);
         }

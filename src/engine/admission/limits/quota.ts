@@ -1,5 +1,5 @@
 /** One ResourceQuota as a value: its hard limits, its scopes, and the resources that it limits in each collection. */
-import { type Amounts, amountsOf } from '#engine/admission/limits/amounts.ts';
+import { type Amounts, amountsOf } from '#engine/registry/kinds/pod-spec/pod-amounts.ts';
 import { collectionOfResource } from '#engine/admission/limits/measure.ts';
 import type { ScopeRequirement } from '#engine/registry/kinds/core/quota-scope-rules.ts';
 import { peekObject, splitId } from '#engine/registry/stored-entries.ts';

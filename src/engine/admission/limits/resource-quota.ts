@@ -11,12 +11,14 @@ import {
   amountsText,
   isPodLevelResource,
   NO_AMOUNT,
-} from '#engine/admission/limits/amounts.ts';
+} from '#engine/registry/kinds/pod-spec/pod-amounts.ts';
 import { amountsAt, computeAmounts, type Measured, measureObject } from '#engine/admission/limits/measure.ts';
 import type { Quota } from '#engine/admission/limits/quota.ts';
-import { countUse, prepareCount, quotasOf } from '#engine/admission/limits/quota-usage.ts';
+import { countUse, prepareCount, quotasOf, type Spend } from '#engine/admission/limits/quota-usage.ts';
 import { matchesScopes } from '#engine/admission/limits/scopes.ts';
+import { isEventCollection } from '#engine/registry/kinds/core/event.ts';
 import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
+import type { UserInfo } from '#engine/request/request.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { Clock } from '#lib/clock.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
@@ -28,11 +30,21 @@ interface QuotaSteps {
   readonly guard: Guard;
 }
 
-export function resourceQuotaAdmission(store: Store, clock: Clock): QuotaSteps {
+interface QuotaParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Returns the function that charges work to a user. */
+  spendOf(user: UserInfo): Spend;
+}
+
+export function resourceQuotaAdmission({ store, clock, spendOf }: QuotaParts): QuotaSteps {
   return {
     validating(attributes) {
       if (!canUseMore(attributes)) return undefined;
-      return prepareCount(store, quotasOf(store, attributes.namespace), attributes.resource.collection);
+      const quotas = quotasOf(store, attributes.namespace);
+      if (quotas.length === 0) return undefined;
+      const { collection } = attributes.resource;
+      return prepareCount(store, quotas, { collection, spend: spendOf(attributes.user) });
     },
     guard(attributes) {
       if (!canUseMore(attributes)) return;
@@ -53,13 +65,17 @@ export function resourceQuotaAdmission(store: Store, clock: Clock): QuotaSteps {
   };
 }
 
+const CLAIMS = 'persistentvolumeclaims';
+
 /** Reports whether a request can use more of a quota. Events and reviews are not counted. */
 function canUseMore({ operation, resource, subresource, object, oldObject }: AdmissionAttributes): boolean {
-  if (!resource.namespaced || resource.isReview === true || subresource !== '' || object === undefined) return false;
-  if (operation === 'CREATE') return resource.collection !== 'events' && resource.collection !== 'events.events.k8s.io';
+  if (!resource.namespaced || resource.isReview === true || object === undefined) return false;
+  // The allocated resources of a claim are in its status.
+  if (subresource !== '') return subresource === 'status' && operation === 'UPDATE' && resource.collection === CLAIMS;
+  if (operation === 'CREATE') return !isEventCollection(resource.collection);
   if (operation !== 'UPDATE') return false;
   switch (resource.collection) {
-    case 'persistentvolumeclaims':
+    case CLAIMS:
     case 'services':
       return true;
     case 'pods':

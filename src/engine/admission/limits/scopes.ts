@@ -1,7 +1,8 @@
 /** The scopes of quotas: which objects a quota with scopes counts. Pure. */
-import { amountsOf } from '#engine/admission/limits/amounts.ts';
+import { amountsOf } from '#engine/registry/kinds/pod-spec/pod-amounts.ts';
 import type { ScopeRequirement } from '#engine/registry/kinds/core/quota-scope-rules.ts';
 import type { EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
+import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { isRecord } from '#kube/meta.ts';
 
 /** Answers about one object, by scope: whether it is in the scope, or the names that it has there. */
@@ -21,7 +22,12 @@ export function podScopeFacts(spec: EnginePodSpec): ScopeFacts {
 }
 
 export function claimScopeFacts(spec: Record<string, unknown>, status: Record<string, unknown>): ScopeFacts {
-  const names = [spec['volumeAttributesClassName'], status['currentVolumeAttributesClassName']];
+  const change = isRecord(status['modifyVolumeStatus']) ? status['modifyVolumeStatus'] : {};
+  const names = [
+    spec['volumeAttributesClassName'],
+    status['currentVolumeAttributesClassName'],
+    change['targetVolumeAttributesClassName'],
+  ];
   return { VolumeAttributesClass: names.filter((name) => typeof name === 'string' && name !== '') as string[] };
 }
 
@@ -41,7 +47,8 @@ function matchesScope(facts: ScopeFacts, { scopeName, operator, values = [] }: S
     case 'In':
       return fact.some((name) => values.includes(name));
     case 'NotIn':
-      return !fact.some((name) => values.includes(name));
+      // As in Kubernetes: a claim between two classes is in the scope if one of them is.
+      return fact.length === 0 || fact.some((name) => !values.includes(name));
     default:
       return false;
   }
@@ -56,11 +63,13 @@ function asksForCompute({ containers, initContainers = [], resources }: EnginePo
   );
 }
 
+type Terms = readonly Record<string, unknown>[] | undefined;
+
 function namesOtherNamespaces({ affinity }: EnginePodSpec): boolean {
   return [affinity?.podAffinity, affinity?.podAntiAffinity].some((rules) => {
     if (!isRecord(rules)) return false;
-    const required = records(rules['requiredDuringSchedulingIgnoredDuringExecution']);
-    const preferred = records(rules['preferredDuringSchedulingIgnoredDuringExecution']);
+    const required = records(rules['requiredDuringSchedulingIgnoredDuringExecution'] as Terms);
+    const preferred = records(rules['preferredDuringSchedulingIgnoredDuringExecution'] as Terms);
     return [...required, ...preferred.map((term) => term['podAffinityTerm'])].some(namesNamespaces);
   });
 }
@@ -69,8 +78,4 @@ function namesNamespaces(term: unknown): boolean {
   if (!isRecord(term)) return false;
   const { namespaces } = term;
   return (Array.isArray(namespaces) && namespaces.length > 0) || isRecord(term['namespaceSelector']);
-}
-
-function records(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
 }

@@ -1,5 +1,5 @@
 /** Builds the patches that bind a claim and a volume to each other. Fields that are already set are not written. Pure. */
-import { storageAnnotationOf } from '#engine/controllers/persistent-volume/storage-class.ts';
+import { storageAnnotationOf } from '#kube/storage-class-name.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,

@@ -13,12 +13,8 @@ import {
   decideClaimBinding,
 } from '#engine/controllers/persistent-volume/decide-claim-binding.ts';
 import { decideVolumePhase, type VolumePhaseWorld } from '#engine/controllers/persistent-volume/decide-volume-phase.ts';
-import {
-  storageAnnotationOf,
-  classNameOf,
-  defaultClassOf,
-  lacksClass,
-} from '#engine/controllers/persistent-volume/storage-class.ts';
+import { defaultClassOf, lacksClass } from '#engine/controllers/persistent-volume/storage-class.ts';
+import { classNameOf, storageAnnotationOf } from '#kube/storage-class-name.ts';
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,

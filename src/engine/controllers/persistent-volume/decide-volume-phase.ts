@@ -7,7 +7,7 @@
  */
 import { PROVISIONED_BY } from '#kube/volume-keys.ts';
 import { patchVolume, unbindVolume } from '#engine/controllers/persistent-volume/bind.ts';
-import { storageAnnotationOf } from '#engine/controllers/persistent-volume/storage-class.ts';
+import { storageAnnotationOf } from '#kube/storage-class-name.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { EMPTY_PLAN, type Plan } from '#runtime/plan.ts';

@@ -1,6 +1,6 @@
 /** Selects the volume for a claim. Pure. */
 import type { EngineNode } from '#engine/controllers/kinds.ts';
-import { classNameOf } from '#engine/controllers/persistent-volume/storage-class.ts';
+import { classNameOf } from '#kube/storage-class-name.ts';
 import { compileNodeSelector } from '#engine/controllers/placement/node-selector.ts';
 import type { NodeSelector } from '#engine/controllers/placement/node-selector.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Quantities } from '#kube/core-kinds.ts';

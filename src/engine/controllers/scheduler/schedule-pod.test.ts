@@ -222,6 +222,15 @@ const requests: Record<string, { spec: object; want: number }> = {
     want: 3000,
   },
   'overhead is added': { spec: { containers: [wants('1')], overhead: { cpu: '100m' } }, want: 1100 },
+  'a negative overhead does not count': { spec: { containers: [wants('1')], overhead: { cpu: '-100m' } }, want: 1000 },
+  'a pod asks for more as a whole': {
+    spec: { containers: [wants('1')], resources: { requests: { cpu: '2' } } },
+    want: 2000,
+  },
+  'a limit of the whole pod is its request if no container has one': {
+    spec: { containers: [{ name: 'c' }], resources: { limits: { cpu: '3' } } },
+    want: 3000,
+  },
   'fractions are rounded up': { spec: { containers: [wants('100u')] }, want: 1 },
 };
 

@@ -51,21 +51,28 @@ interface Bench {
   add(number: number, weight?: number): void;
 }
 
-function bench(): Bench {
+const UNPACED = { spend: () => undefined };
+
+function bench(pace: { spend(units: number): Promise<void> | undefined } = UNPACED): Bench {
   const sink = new SlowSink();
   const reported: string[] = [];
   const made: number[] = [];
-  const outbox = new WatchOutbox(sink, {
+  const outbox = new WatchOutbox(sink, pace, {
     onDone: () => void reported.push('done'),
     onFailure: (error) => void reported.push(`failed: ${(error as Error).message}`),
   });
   const add = (number: number, weight = 0) =>
-    outbox.add(() => {
-      made.push(number);
-      const frame = Buffer.alloc(FRAME);
-      frame.writeUInt32BE(number);
-      return frame;
-    }, weight);
+    outbox.addAll({
+      items: [number],
+      frame: () => {
+        made.push(number);
+        const frame = Buffer.alloc(FRAME);
+        frame.writeUInt32BE(number);
+        return frame;
+      },
+      units: () => 1,
+      weight: () => weight,
+    });
   return { sink, outbox, reported, made, add };
 }
 
@@ -151,11 +158,40 @@ describe('WatchOutbox', () => {
     assert.deepEqual([sink.pieces.length, reported], [sent, []]);
   });
 
+  it('waits for another turn when its user has done enough, and spends the time of each item once', async () => {
+    const spent: number[] = [];
+    const waiting: (() => void)[] = [];
+    const { sink, outbox, made, add } = bench({
+      spend(units) {
+        spent.push(units);
+        return spent.length % 2 === 1 ? undefined : new Promise((resolve) => waiting.push(resolve));
+      },
+    });
+    for (const number of upTo(4)) add(number);
+    outbox.flush();
+    assert.deepEqual([made, sink.frames(FRAME)], [[0], [0]], 'what was encoded is sent');
+    outbox.flush();
+    assert.deepEqual(made, [0], 'another event does not overtake');
+    while (waiting.length > 0) {
+      waiting.shift()!();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.deepEqual([sink.frames(FRAME), spent.length], [upTo(4), 4]);
+  });
+
+  it('skips items that do not concern the watcher', () => {
+    const { sink, outbox } = bench();
+    const frame = (item: number) => (item % 2 === 0 ? Buffer.from([item]) : undefined);
+    outbox.addAll({ items: upTo(5), frame });
+    outbox.flush();
+    assert.deepEqual([...Buffer.concat(sink.pieces)], [0, 2, 4]);
+  });
+
   it('reports a frame that cannot be encoded', () => {
     const { outbox, reported } = bench();
     outbox.add(() => {
       throw new Error('no such column');
-    }, 0);
+    });
     outbox.flush();
     assert.deepEqual(reported, ['failed: no such column']);
   });

@@ -12,6 +12,7 @@ import {
   entryId,
   idPrefix,
   entryFilter,
+  matchUnits,
   onlyName,
   peekObject,
   type EntryFilter,
@@ -36,6 +37,8 @@ export async function watchObjects(call: Call): Promise<ApiResponse> {
   const filter = entryFilter(call.served.resource, options);
   const frames = frameEncoder(call);
   if (options.resourceVersion !== undefined) await awaitRevision(call, options.resourceVersion);
+  const turn = call.pace.spend(startUnits(call, options));
+  if (turn !== undefined) await turn;
   return { status: 200, contentType: JSON_TYPE, stream: (sink) => startWatch(call, { options, filter, frames }, sink) };
 }
 
@@ -44,6 +47,24 @@ function narrowToName(call: Call, options: WatchRequestOptions): WatchRequestOpt
   const { name } = call.route;
   if (name === '') return options;
   return { ...options, fields: [...options.fields, { field: 'metadata.name', operator: '=', value: name }] };
+}
+
+/** The flat time of a watch, and that of one entry or event that it starts with, in units of lib/fair-turns.ts. */
+const WATCH_UNITS = 256;
+const ENTRY_UNITS = 1;
+
+function startUnits({ store, served, route }: Call, options: WatchRequestOptions): number {
+  const { resource } = served;
+  if (wantsInitialList(options)) {
+    if (onlyName(options.fields) !== undefined && (!resource.namespaced || route.namespace !== '')) return WATCH_UNITS;
+    const range = { prefix: idPrefix(resource, route.namespace), limit: 0 };
+    return WATCH_UNITS + ENTRY_UNITS * store.list(resource.collection, range).remaining;
+  }
+  return WATCH_UNITS + ENTRY_UNITS * Math.max(0, store.revision - (options.resourceVersion ?? store.revision));
+}
+
+function wantsInitialList({ initialEvents, resourceVersion }: WatchRequestOptions): boolean {
+  return initialEvents ?? (resourceVersion === undefined || resourceVersion === 0);
 }
 
 interface WatchRequest {
@@ -73,40 +94,61 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
     call.log.error({ err: error, path: call.request.path }, 'Watch failed');
     finish();
   };
-  const outbox = new WatchOutbox(sink, { onDone: finish, onFailure: failed });
+  const outbox = new WatchOutbox(sink, call.pace, { onDone: finish, onFailure: failed });
   const turns = new WatchSequencer({
     prepare: (entries) => prepareEntries(call, entries),
     onOverflow: finish,
     onFailure(error) {
       if (!(error instanceof ApiError)) return failed(error);
-      outbox.add(() => jsonLine({ type: 'ERROR', object: error.toStatus() }), 0);
+      outbox.add(() => jsonLine({ type: 'ERROR', object: error.toStatus() }));
       outbox.end();
     },
   });
   cleanups.push(() => turns.stop());
   const bookmark = (annotations?: Record<string, string>) => {
     const { revision } = store;
-    turns.run([], () => outbox.add(() => frames.bookmark(revision, annotations), 0));
+    turns.run([], () => outbox.add(() => frames.bookmark(revision, annotations)));
   };
 
-  const wantsList = options.initialEvents ?? (options.resourceVersion === undefined || options.resourceVersion === 0);
+  const wantsList = wantsInitialList(options);
   const since = wantsList ? store.revision : (options.resourceVersion ?? store.revision);
   if (wantsList) {
     const entries = initialEntries(call, options);
     turns.run(entries, () => {
-      for (const entry of entries) {
-        if (filter === undefined || filter(entry)) outbox.add(() => frames.initial(entry), 0);
-      }
+      outbox.addAll({
+        items: entries,
+        frame: (entry) => (filter === undefined || filter(entry) ? frames.initial(entry) : undefined),
+        units: (entry) => frames.units(entry, false) + (filter === undefined ? 0 : matchUnits(options, entry)),
+      });
     });
     if (options.initialEvents && options.bookmarks) bookmark(INITIAL_EVENTS_END);
     turns.run([], () => outbox.flush());
   }
 
-  const addEvents = (events: readonly StoreEvent[], live: boolean) => {
-    for (const event of events) {
+  const addReplay = (events: readonly StoreEvent[]) => {
+    outbox.addAll({
+      items: events,
+      frame: (event) => frameOf(event, frames, filter)?.(),
+      units: ({ entry, previous = entry }) =>
+        frames.units(entry, false) +
+        (filter === undefined ? 0 : matchUnits(options, entry) + matchUnits(options, previous)),
+    });
+  };
+  const addLive = (events: readonly StoreEvent[]) => {
+    const concerning = events.flatMap((event) => {
       const frame = frameOf(event, frames, filter);
-      if (frame !== undefined) outbox.add(frame, live ? event.entry.bytes.length : 0);
-    }
+      return frame === undefined ? [] : [{ frame, entry: event.entry }];
+    });
+    outbox.addAll({
+      items: concerning,
+      frame: ({ frame }) => frame(),
+      units: ({ entry }) => frames.units(entry, true),
+      weight: ({ entry }) => entry.bytes.length,
+    });
+  };
+  const addEvents = (events: readonly StoreEvent[], isLive: boolean) => {
+    if (isLive) addLive(events);
+    else addReplay(events);
     outbox.flush();
   };
   let live = false;
@@ -127,7 +169,7 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
   } catch (error) {
     if (!(error instanceof RevisionGoneError)) throw error;
     turns.run([], () => {
-      outbox.add(() => jsonLine({ type: 'ERROR', object: tooOld(since, error.compactedRevision) }), 0);
+      outbox.add(() => jsonLine({ type: 'ERROR', object: tooOld(since, error.compactedRevision) }));
       outbox.end();
     });
     return stop;

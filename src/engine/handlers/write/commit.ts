@@ -14,7 +14,7 @@ import {
   StoreUnavailableError,
 } from '#engine/store/store.ts';
 import { insufficientStorage, tooLarge, internalError, tooManyRequests, type ApiError } from '#kube/api-error.ts';
-import type { KubeObject } from '#kube/meta.ts';
+import { isRecord, type KubeObject } from '#kube/meta.ts';
 
 interface Commit {
   readonly id: string;
@@ -29,26 +29,55 @@ interface Commit {
   readonly owned?: boolean | undefined;
 }
 
+/** More than any status, lease or finalizer of a node needs. */
+const MAX_URGENT_NODE_BYTES = 64 * 1024;
+
 /**
- * Reports whether a component of the cluster writes: a controller of this process, or a node. Deletions need their updates,
- * and a node that cannot renew its lease would lose its guests.
+ * Reports whether a write must succeed while space is scarce: a deletion, an update that removes a finalizer of an object
+ * under deletion, and updates of components of the cluster. Deletions need those, and a node that cannot renew its lease
+ * would lose its guests. Nobody else can use up the reserve by writing the same object again and again.
  */
-function isOwnWrite({ request }: Call): boolean {
-  return request.sourceIp === undefined || request.user.groups.includes(NODES);
+function isUrgentWrite(
+  call: Call,
+  { admitted, expected, remove }: Commit,
+  stored: KubeObject,
+  before?: Entry,
+): boolean {
+  const { operation, oldObject } = admitted;
+  if (remove === true || operation === 'DELETE') return true;
+  if (expected === 0) return false;
+  const { isLocal, user } = call.request;
+  if (isLocal === true) return true;
+  const isNode = user.groups.includes(NODES);
+  const isReleasing =
+    stored.metadata.deletionTimestamp !== undefined && countFinalizers(stored) < countFinalizers(oldObject);
+  if (!isNode && !isReleasing) return false;
+  const { length } = encodeStored(stored, expected);
+  return length <= (isNode ? MAX_URGENT_NODE_BYTES : (before?.bytes.length ?? 0) + MAX_GROWTH_BYTES);
+}
+
+/** The entry of a manager that removes a finalizer. */
+const MAX_GROWTH_BYTES = 1024;
+
+/** Includes those of namespaces, which are in their spec. */
+function countFinalizers(object: KubeObject | undefined): number {
+  const spec = isRecord(object?.['spec']) ? object['spec'] : {};
+  const { finalizers } = spec;
+  return (object?.metadata.finalizers?.length ?? 0) + (Array.isArray(finalizers) ? finalizers.length : 0);
 }
 
 /** Resolves when the write is durable, or to undefined if another write came first. */
-export async function commitObject(
-  call: Call,
-  { id, expected, object, admitted, remove, owned = false }: Commit,
-): Promise<Entry | undefined> {
+export async function commitObject(call: Call, commit: Commit): Promise<Entry | undefined> {
+  const { id, expected, object, admitted, remove, owned = false } = commit;
   const { served, store, admission } = call;
   const converting = toStorageVersion(call, object);
   const stored = converting instanceof Promise ? await converting : converting;
   admission.guard(admitted);
-  const encode = (revision: number) => encodeWithinLimit(stored, revision, owned);
   const { collection } = served.resource;
-  const isUrgent = stored.metadata.deletionTimestamp !== undefined || (expected !== 0 && isOwnWrite(call));
+  const before = store.latest(collection, id);
+  const maxBytes = admitted.operation === 'DELETE' ? Infinity : Math.max(MAX_OBJECT_BYTES, heldBytes(stored, before));
+  const encode = (revision: number) => encodeWithinLimit(stored, { revision, owned, maxBytes });
+  const isUrgent = isUrgentWrite(call, commit, stored, before);
   const write = { collection, id, expected, isUrgent, encode };
   try {
     const entry = await (remove === true ? store.delete(write) : store.put(write));
@@ -61,17 +90,26 @@ export async function commitObject(
   }
 }
 
-/**
- * Encodes an object and rejects it if it exceeds the size limit, regardless of the verb. An object under deletion may
- * always be written.
- */
-function encodeWithinLimit(stored: KubeObject, revision: number, owned: boolean): Buffer {
+/** An object under deletion may keep its size, whatever the limit was when it was stored, so that it can be released. */
+function heldBytes({ metadata }: KubeObject, before: Entry | undefined): number {
+  return metadata.deletionTimestamp === undefined ? 0 : (before?.bytes.length ?? 0);
+}
+
+interface Encoding {
+  readonly revision: number;
+  readonly owned: boolean;
+  readonly maxBytes: number;
+}
+
+/** Encodes an object and rejects it if it exceeds the size limit. */
+function encodeWithinLimit(stored: KubeObject, encoding: Encoding): Buffer {
+  const { revision, owned, maxBytes } = encoding;
   const bytes = encodeStored(stored, revision);
   const { metadata } = stored;
-  if (bytes.length <= MAX_OBJECT_BYTES || metadata.deletionTimestamp !== undefined) return bytes;
+  if (bytes.length <= maxBytes) return bytes;
   if (metadata.managedFields !== undefined && !owned) {
     delete metadata.managedFields;
-    return encodeWithinLimit(stored, revision, owned);
+    return encodeWithinLimit(stored, encoding);
   }
   throw tooLarge(`Request entity too large: the object has ${bytes.length} bytes; the limit is ${MAX_OBJECT_BYTES}`);
 }

@@ -20,6 +20,7 @@ import { keepServerFields, keepSubresourceFields } from '#engine/handlers/write/
 import { undecodable } from '#engine/handlers/write/read-object.ts';
 import { copyOf, isSameMetadata, keepManagedFields, trackWrite } from '#engine/handlers/write/own-fields.ts';
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
+import { assertStillBound, withoutStoredValues } from '#engine/handlers/stored-access.ts';
 import { shapeInTurns, shapeObject, validateChanged } from '#engine/handlers/write/shape.ts';
 import { MAX_OBJECT_VALUES, MAX_WRITE_ATTEMPTS } from '#engine/request/limits.ts';
 import { missingResourceVersion, type WriteRequestOptions } from '#engine/handlers/options.ts';
@@ -71,11 +72,12 @@ export async function modifyObject(call: Call, modification: Modification): Prom
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
     const entry = call.store.latest(resource.collection, id);
     if (entry === undefined) throw notFound(resource, name);
+    assertStillBound(call);
     try {
       const done = await attemptOnce(call, modification, entry);
       if (done !== undefined) return done;
     } catch (error) {
-      if (!isConflictOrRefusal(error) || (await call.store.settled(entry))) throw error;
+      if (!isConflictOrRefusal(error) || (await call.store.settled(entry))) throw withoutStoredValues(call, error);
     }
   }
   throw conflict(resource, name, MODIFIED);
@@ -176,9 +178,9 @@ function attributesOf(call: Call, wanted: Modification, object: KubeObject, old:
   });
 }
 
-/** Refuses an object that grows beyond the limit. An object under deletion may always be written. */
+/** Refuses an object that grows beyond the limit. */
 function assertValueCount(next: KubeObject, old: KubeObject): void {
-  if (countOwnValues(next) <= MAX_OBJECT_VALUES || old.metadata.deletionTimestamp !== undefined) return;
+  if (countOwnValues(next) <= MAX_OBJECT_VALUES) return;
   if (countOwnValues(old) <= MAX_OBJECT_VALUES) throw tooManyValues(new ValueCountError());
 }
 

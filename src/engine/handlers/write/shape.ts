@@ -110,6 +110,7 @@ export function validateNew(call: Call, object: KubeObject): void | Promise<void
     ...validateMetadata(object, resource),
     ...schema.validate(object),
     ...(resource.strategy.validate?.(object) ?? []),
+    ...(resource.strategy.validateCreate?.(object) ?? []),
   ]);
 }
 

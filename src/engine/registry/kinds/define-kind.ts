@@ -55,6 +55,7 @@ interface KindDefinition<S extends Schema> extends Partial<
   prepareForCreate?(object: ObjectOf<S>): void;
   prepareForUpdate?(object: ObjectOf<S>, old: ObjectOf<S>): void;
   validate?(object: ObjectOf<S>): FieldError[];
+  validateCreate?(object: ObjectOf<S>): FieldError[];
   validateUpdate?(object: ObjectOf<S>, old: ObjectOf<S>): FieldError[];
   warnings?(object: ObjectOf<S>): string[];
   graceSeconds?(object: ObjectOf<S>, requested: number | undefined): number;
@@ -101,8 +102,8 @@ type Hooks = Strategy & {
 };
 
 function strategyOf(hooks: Hooks): Strategy {
-  const { schema, defaults, validate, validateUpdate, warnings, graceSeconds, beginDeletion, hasDeletionBlocker } =
-    hooks;
+  const { schema, defaults, validate, validateCreate, validateUpdate, warnings } = hooks;
+  const { graceSeconds, beginDeletion, hasDeletionBlocker } = hooks;
   const clearStatus = hooks.status === true && hooks.keepsSentStatus !== true ? statusReset(schema) : undefined;
   const beforeCreate = sequence(clearStatus, defaults, hooks.prepareForCreate);
   const beforeUpdate = sequence<[old: KubeObject]>(defaults, hooks.prepareForUpdate);
@@ -111,6 +112,7 @@ function strategyOf(hooks: Hooks): Strategy {
     ...(beforeCreate && { prepareForCreate: beforeCreate }),
     ...(beforeUpdate && { prepareForUpdate: beforeUpdate }),
     ...(validate && { validate: withZeroValues(schema, (object) => validate(object as KubeObject)) }),
+    ...(validateCreate && { validateCreate }),
     ...(validateUpdate && {
       validateUpdate: withZeroValues(schema, (object, old: KubeObject) => validateUpdate(object as KubeObject, old)),
     }),

@@ -77,8 +77,8 @@ export const SYSTEM_ROLES: readonly RbacClusterRole[] = [
     resourceRule(['proxy'], CORE_GROUP, 'nodes'),
     resourceRule(['*'], CORE_GROUP, 'nodes/log', 'nodes/metrics', 'nodes/proxy', 'nodes/stats'),
   ]),
-  // Shared by all nodes. auth/node-reads.ts limits the Secrets and ConfigMaps that a node reads,
-  // admission/node-restriction.ts what it writes. Its lease is in namespaced-roles.ts.
+  // Shared by all nodes. auth/node-reads.ts limits a node to the pods, Secrets, ConfigMaps and instances that are bound to
+  // it, admission/node-restriction.ts what it writes. Its lease is in namespaced-roles.ts.
   defaultClusterRole('system:node', [
     DEFAULT_RECORD_EVENTS_RULE,
     resourceRule(

@@ -9,10 +9,10 @@ import { unresolvableRefusal } from '#engine/controllers/scheduler/filters/node-
 import { type EngineNode, type EnginePod } from '#engine/controllers/kinds.ts';
 import type { SchedulerClaim, SchedulerStorageClass } from '#engine/controllers/scheduler/kinds.ts';
 import { labelOf, compileNodeSelector } from '#engine/controllers/placement/node-selector.ts';
+import { classNameOf } from '#kube/storage-class-name.ts';
 import { claimsOf } from '#engine/controllers/placement/pod-claims.ts';
 import type { NodeView } from '#engine/controllers/scheduler/node-usage.ts';
 
-const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
 const BIND_COMPLETED = 'pv.kubernetes.io/bind-completed';
 
 const VOLUME_NOT_FOUND = unresolvableRefusal(
@@ -78,8 +78,8 @@ function isClaimBound({ metadata, spec, status }: SchedulerClaim): boolean {
   return status?.phase === 'Bound' || labelOf(metadata.annotations, BIND_COMPLETED) !== undefined;
 }
 
-function classOf({ metadata, spec }: SchedulerClaim, cluster: ClusterView): SchedulerStorageClass | undefined {
-  const name = labelOf(metadata.annotations, CLASS_ANNOTATION) ?? spec?.storageClassName ?? '';
+function classOf(claim: SchedulerClaim, cluster: ClusterView): SchedulerStorageClass | undefined {
+  const name = classNameOf(claim);
   return name === '' ? undefined : cluster.storageClass(name);
 }
 

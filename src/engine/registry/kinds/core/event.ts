@@ -149,3 +149,8 @@ function checkNewEvent(object: Event): FieldError[] {
   }
   return errors;
 }
+
+const EVENT_COLLECTIONS: ReadonlySet<string> = new Set(['events', 'events.events.k8s.io']);
+
+/** Events of both groups. Quotas do not count them, and they expire. */
+export const isEventCollection = (collection: string): boolean => EVENT_COLLECTIONS.has(collection);

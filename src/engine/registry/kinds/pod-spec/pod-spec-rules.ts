@@ -12,6 +12,8 @@ import {
 } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector } from '#engine/registry/kinds/meta/label-selector.ts';
 import type { EnginePodSpec, PodTemplateSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
+import { checkResources } from '#engine/registry/kinds/shared/quantities.ts';
+import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
 import { checkHooks, forbidHooks } from '#engine/registry/kinds/pod-spec/probe.ts';
 import { checkPodVolumes } from '#engine/registry/kinds/volumes/volume-rules.ts';
 import {
@@ -51,6 +53,10 @@ export function checkPodSpec(field: string, spec: EnginePodSpec): FieldError[] {
     ...checkUnique(names),
     ...containers.flatMap((container, i) => checkMain(`${field}.containers[${i}]`, container)),
     ...initContainers.flatMap((container, i) => checkInit(`${field}.initContainers[${i}]`, container)),
+    ...ephemeralContainers.flatMap((container, i) => checkEphemeral(`${field}.ephemeralContainers[${i}]`, container)),
+    ...checkResources(`${field}.resources`, spec.resources),
+    // Kubernetes checks an overhead like limits, and names it so.
+    ...checkResources(`${field}.overhead`, { limits: spec.overhead }),
     ...checkHostPorts(field, spec),
     ...checkPodVolumes(`${field}.volumes`, volumes),
     ...checkPlacement(field, spec),
@@ -69,12 +75,34 @@ function checkInit(field: string, container: Container): FieldError[] {
   return container.restartPolicy === 'Always' ? checkHooks(field, container) : forbidHooks(field, container);
 }
 
+/** The fields of a container that make it a part of the workload. */
+const NOT_EPHEMERAL = [
+  'lifecycle',
+  'livenessProbe',
+  'readinessProbe',
+  'startupProbe',
+  'ports',
+  'resources',
+  'resizePolicy',
+  'restartPolicy',
+] as const;
+
+function checkEphemeral(field: string, container: Container): FieldError[] {
+  const set = NOT_EPHEMERAL.filter((name) => !sameValue((container as Record<string, unknown>)[name], undefined));
+  return set.map((name) => forbiddenField(`${field}.${name}`, 'cannot be set for an Ephemeral Container'));
+}
+
 export function checkPodTemplate(field: string, { metadata, spec }: PodTemplateSpec): FieldError[] {
   const errors = checkLabelEntries(`${field}.labels`, metadata?.labels);
   for (const key of Object.keys(metadata?.annotations ?? {})) {
     errors.push(...annotationKeyErrors(key).map((text) => invalidValue(`${field}.annotations`, key, text)));
   }
-  return spec === undefined ? errors : [...errors, ...checkPodSpec(`${field}.spec`, spec)];
+  if (spec === undefined) return errors;
+  if ((spec.ephemeralContainers?.length ?? 0) > 0) {
+    const text = 'ephemeral containers not allowed in pod template';
+    errors.push(forbiddenField(`${field}.spec.ephemeralContainers`, text));
+  }
+  return [...errors, ...checkPodSpec(`${field}.spec`, spec)];
 }
 
 /** With hostNetwork, the host port must equal the container port. Host ports must be unique. */

@@ -17,6 +17,13 @@ export function checkPod(spec: EnginePodSpec): FieldError[] {
   return errors;
 }
 
+/** Ephemeral containers are added to a pod that exists; quotas do not count them. */
+export function checkNewPod({ ephemeralContainers = [] }: EnginePodSpec): FieldError[] {
+  return ephemeralContainers.length === 0
+    ? []
+    : [forbiddenField('spec.ephemeralContainers', 'cannot be set on create')];
+}
+
 const CHANGEABLE = [
   '`spec.containers[*].image`',
   '`spec.initContainers[*].image`',

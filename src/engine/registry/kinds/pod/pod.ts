@@ -2,7 +2,7 @@
 import { apiType, optional, required } from '#engine/registry/kinds/api-type.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { podColumns, podIpOf } from '#engine/registry/kinds/pod/pod-columns.ts';
-import { checkPod, checkPodUpdate } from '#engine/registry/kinds/pod/pod-rules.ts';
+import { checkNewPod, checkPod, checkPodUpdate } from '#engine/registry/kinds/pod/pod-rules.ts';
 import { podStatusSchema } from '#engine/registry/kinds/pod/pod-status.ts';
 import { podSpec, type EnginePodSpec } from '#engine/registry/kinds/pod-spec/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
@@ -64,6 +64,7 @@ export const pods = defineKind({
     return seconds < 0 ? 1 : seconds;
   },
   validate: ({ spec }) => checkPod(spec),
+  validateCreate: ({ spec }) => checkNewPod(spec),
   validateUpdate: ({ spec }, old) => [...checkPodUpdate(spec, old.spec), ...checkEphemeral(spec, old.spec)],
 });
 

@@ -87,8 +87,8 @@ export function isOvercommitAllowed(name: string): boolean {
 }
 
 interface Resources {
-  readonly requests?: Amounts;
-  readonly limits?: Amounts;
+  readonly requests?: Amounts | undefined;
+  readonly limits?: Amounts | undefined;
 }
 
 export function checkResources(field: string, resources: Resources | undefined): FieldError[] {

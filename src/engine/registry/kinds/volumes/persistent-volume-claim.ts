@@ -22,8 +22,9 @@ import {
   storageClassColumn,
   volumeModeColumn,
 } from '#engine/registry/kinds/volumes/storage-columns.ts';
-import { type FieldError, forbiddenField } from '#kube/field-error.ts';
+import { type FieldError, forbiddenField, invalidValue } from '#kube/field-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
+import { STORAGE_CLASS_ANNOTATION, storageAnnotationOf } from '#kube/storage-class-name.ts';
 import { type Infer, list, map, overrideOptions, quantity, str } from '#kube/schema-dsl.ts';
 
 const modifyVolumeStatus = apiType(
@@ -136,7 +137,7 @@ function checkClaimUpdate(object: Claim, old: Claim): FieldError[] {
   const { spec: oldSpec = {}, status: oldStatus } = old;
   const bound = status?.phase === 'Bound';
   const errors: FieldError[] = [];
-  if (!sameValue(fixedPart(spec, oldSpec, bound), fixedPart(oldSpec, oldSpec, bound))) {
+  if (!sameValue(fixedPart(spec, old, bound), fixedPart(oldSpec, old, bound))) {
     const text =
       'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims';
     errors.push(forbiddenField('spec', text));
@@ -149,16 +150,39 @@ function checkClaimUpdate(object: Claim, old: Claim): FieldError[] {
     errors.push(forbiddenField('spec.resources.requests.storage', 'field can not be less than status.capacity'));
   }
   errors.push(...checkImmutableValue('volumeMode', spec.volumeMode, oldSpec.volumeMode));
+  if (!movesClassToField(object, old)) errors.push(...checkClassAnnotation(object, old));
   return errors;
 }
 
-/** Returns the immutable fields: volumeName can be set once, and a missing class can be filled in. */
-function fixedPart(spec: ClaimSpec, old: ClaimSpec, bound: boolean): unknown {
+const classAnnotationOf = (claim: Claim) => storageAnnotationOf(claim, STORAGE_CLASS_ANNOTATION);
+
+/** The annotation is part of what quotas count, and cannot change. */
+function checkClassAnnotation(object: Claim, old: Claim): FieldError[] {
+  const [next, before] = [classAnnotationOf(object) ?? '', classAnnotationOf(old) ?? ''];
+  if (next === before) return [];
+  return [invalidValue(`metadata.annotations.${STORAGE_CLASS_ANNOTATION}`, next, 'field is immutable')];
+}
+
+/** Reports whether the class moves from the annotation to the field. */
+function movesClassToField(object: Claim, old: Claim): boolean {
+  const before = classAnnotationOf(old);
+  if (before === undefined || old.spec?.storageClassName !== undefined) return false;
+  return object.spec?.storageClassName === before && (classAnnotationOf(object) ?? before) === before;
+}
+
+/**
+ * Returns the immutable fields: volumeName can be set once, and a missing class can be filled in, with that of the
+ * annotation if there is one.
+ */
+function fixedPart(spec: ClaimSpec, claim: Claim, bound: boolean): unknown {
   const requests = spec.resources?.requests;
+  const { spec: old = {} } = claim;
+  const annotated = classAnnotationOf(claim);
+  const mayFill = old.storageClassName === undefined && (annotated ?? spec.storageClassName) === spec.storageClassName;
   return {
     ...spec,
     ...(old.volumeName ? {} : { volumeName: undefined }),
-    ...(old.storageClassName === undefined ? { storageClassName: undefined } : {}),
+    ...(mayFill ? { storageClassName: undefined } : {}),
     ...(bound
       ? {
           volumeAttributesClassName: undefined,

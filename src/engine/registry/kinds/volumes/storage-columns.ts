@@ -2,15 +2,13 @@
 import type { KindColumn } from '#engine/registry/kinds/define-kind.ts';
 import { UNSET_TEXT } from '#engine/registry/kinds/shared/columns.ts';
 import type { KubeObject } from '#kube/meta.ts';
+import { classNameOf } from '#kube/storage-class-name.ts';
 
 type Storage = KubeObject & {
   spec?: { storageClassName?: string; volumeAttributesClassName?: string; volumeMode?: string };
   status?: { phase?: string };
 };
 type StorageColumn = KindColumn<Storage>;
-
-/** The predecessor of the field, which is still read. */
-const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
 
 export const phaseColumn: StorageColumn = {
   name: 'Status',
@@ -19,7 +17,7 @@ export const phaseColumn: StorageColumn = {
 
 export const storageClassColumn: StorageColumn = {
   name: 'StorageClass',
-  value: ({ metadata, spec }) => metadata.annotations?.[CLASS_ANNOTATION] ?? spec?.storageClassName ?? '',
+  value: classNameOf,
 };
 
 export const attributesClassColumn: StorageColumn = {

@@ -41,19 +41,28 @@ export function isPodLevelResource(name: string): boolean {
   return name === 'cpu' || name === 'memory' || name.startsWith('hugepages-');
 }
 
+type Container = NonNullable<EnginePodSpec['containers']>[number];
+type ResourceList = 'requests' | 'limits';
+
 /**
- * Returns the requests or limits of a pod. Containers and sidecars run at the same time; other init containers run before
- * them, one by one, next to the sidecars that were started by then. The pod needs the larger of the two amounts, at
- * least what it asks for as a whole, and its overhead. As in Kubernetes, the overhead counts only for limits that exist.
+ * Returns the requests or limits of a pod. Containers and sidecars (init containers with restartPolicy Always) run at the
+ * same time; other init containers run before them, one by one, next to the sidecars that were started by then. The pod
+ * needs the larger of the two amounts, at least what it asks for as a whole, and its overhead. As in Kubernetes, the
+ * overhead counts only for limits that exist. A container counts with `defaults` for what it does not name.
  */
-export function podAmounts(spec: EnginePodSpec, list: 'requests' | 'limits'): Amounts {
+export function podAmounts(spec: EnginePodSpec, list: ResourceList, defaults: Amounts = NO_AMOUNTS): Amounts {
+  const amountsOfContainer = ({ resources }: Pick<Container, 'resources'>) => {
+    const own = amountsOf(resources?.[list]);
+    for (const [name, amount] of defaults) if (!own.has(name)) own.set(name, amount);
+    return own;
+  };
   const total = new Map<string, Quantity>();
   const sidecars = new Map<string, Quantity>();
   const starting = new Map<string, Quantity>();
-  for (const { resources } of spec.containers ?? []) addAmounts(total, amountsOf(resources?.[list]));
-  for (const { resources, restartPolicy } of spec.initContainers ?? []) {
-    const own = amountsOf(resources?.[list]);
-    if (restartPolicy === 'Always') {
+  for (const container of spec.containers ?? []) addAmounts(total, amountsOfContainer(container));
+  for (const container of spec.initContainers ?? []) {
+    const own = amountsOfContainer(container);
+    if (container.restartPolicy === 'Always') {
       addAmounts(total, own);
       addAmounts(sidecars, own);
       raiseAmounts(starting, sidecars);
@@ -64,9 +73,23 @@ export function podAmounts(spec: EnginePodSpec, list: 'requests' | 'limits'): Am
     }
   }
   raiseAmounts(total, starting);
-  const whole = [...amountsOf(spec.resources?.[list])].filter(([name]) => isPodLevelResource(name));
-  raiseAmounts(total, new Map(whole));
-  const overhead = [...amountsOf(spec.overhead)].filter(([name]) => list === 'requests' || total.has(name));
-  addAmounts(total, new Map(overhead));
+  raiseAmounts(total, wholeAmounts(spec, list, total));
+  for (const [name, amount] of amountsOf(spec.overhead)) {
+    // Validation refuses a negative overhead; a pod that was stored before does not make room for others.
+    if (amount.nanos > 0n && (list === 'requests' || total.has(name))) addAmounts(total, new Map([[name, amount]]));
+  }
   return total;
+}
+
+const NO_AMOUNTS: Amounts = new Map();
+
+/** Returns what the pod asks for as a whole. As in Kubernetes, a limit is also the request if nothing else requests it. */
+function wholeAmounts({ resources }: EnginePodSpec, list: ResourceList, requested: Amounts): Amounts {
+  const whole = amountsOf(resources?.[list]);
+  if (list === 'requests') {
+    for (const [name, limit] of amountsOf(resources?.limits)) {
+      if (!whole.has(name) && !requested.has(name)) whole.set(name, limit);
+    }
+  }
+  return new Map([...whole].filter(([name, { nanos }]) => isPodLevelResource(name) && nanos > 0n));
 }
