@@ -1,7 +1,7 @@
 /** A real guest that has only a bridge interface: its ports and probes, at the address that its agent reports. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { statSync } from 'node:fs';
+import { accessSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -26,9 +26,8 @@ function bridgeSkipReason(): string | false {
   try {
     ip('link', 'add', BRIDGE, 'type', 'bridge');
     ip('link', 'del', BRIDGE);
-    // Guests of root run as another user.
-    const isForAll = (statSync('/dev/net/tun').mode & 0o006) === 0o006;
-    return isForAll ? false : 'only root may open /dev/net/tun here, and guests are not root';
+    accessSync('/dev/net/tun');
+    return false;
   } catch (error) {
     return `bridges or tap devices cannot be made here: ${(error as Error).message}`;
   }
