@@ -22,12 +22,20 @@ export async function abortSend(
   await cancelMigration(qmp, context);
   await clearMirrors(qmp, context.clock);
   await uninstallKey(qmp, context.dir);
-  if (goesOn) await resumeAfterMigration(qmp);
+  if (goesOn) await resumeAfterMigration(qmp, context);
 }
 
-/** Resumes a guest that the migration paused. QEMU resumes it by itself only if the migration did not complete. */
-export async function resumeAfterMigration(qmp: QmpClient): Promise<void> {
-  if (isPausedByMigration(parseRunState(await qmp.execute('query-status')))) await qmp.execute('cont');
+/**
+ * Resumes a guest that the migration paused. QEMU resumes it by itself only if the migration did not complete. For a moment
+ * after the end of a migration, QEMU is not ready to continue.
+ */
+export async function resumeAfterMigration(qmp: QmpClient, context: GuestMigrationContext): Promise<void> {
+  const found = await pollOnEvents(context, { timeoutMs: CANCEL_MS, everyMs: POLL_INTERVAL_MS }, async () => {
+    const answer = await qmp.execute('query-status');
+    return (answer as { status: string }).status === 'finish-migrate' ? undefined : parseRunState(answer);
+  });
+  if (found === undefined) throw new HypervisorError(`QEMU has not finished the migration after ${CANCEL_MS} ms`);
+  if (isPausedByMigration(found)) await qmp.execute('cont');
 }
 
 async function cancelMigration(qmp: QmpClient, context: GuestMigrationContext): Promise<void> {

@@ -63,6 +63,7 @@ class SimulatedQemu extends SimulatedBlocks {
         this.status = 'postmigrate';
         return {};
       case 'cont':
+        if (this.status === 'finish-migrate') return new Error('Migration is not finalized yet');
         this.status = 'running';
         return {};
       default:
@@ -151,6 +152,18 @@ for (const [moment, { migrate, status, cancels, resumes }] of Object.entries(tak
       assert.deepEqual([qemu.status, [...qemu.jobs], [...qemu.nodes], step()], ['running', [], ['fmt-a'], 'aborted']);
     }));
 }
+
+test('waits until QEMU has finished a migration that is complete, and resumes the guest then', () =>
+  scene(SENDING, async ({ qemu, migration, event, until }) => {
+    Object.assign(qemu, { status: 'finish-migrate', migrate: { status: 'completed' } });
+    const aborting = migration.abort();
+    await until(() => qemu.done.includes('object-del'));
+    assert.ok(!qemu.done.includes('cont'));
+    qemu.status = 'postmigrate';
+    event('MIGRATION');
+    await aborting;
+    assert.equal(qemu.status, 'running');
+  }));
 
 test('keeps a guest paused that the user has paused', () =>
   scene({ ...SENDING, goesOn: false }, async ({ qemu, migration, step }) => {

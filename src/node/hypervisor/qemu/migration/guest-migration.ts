@@ -180,7 +180,7 @@ export class GuestMigration {
     const record = this.#parts.record();
     if (record?.step === 'committed') await this.commit();
     if (record?.step !== 'aborted' || !record.goesOn) return;
-    await this.#parts.withQmp('abort the migration of', resumeAfterMigration);
+    await this.#parts.withQmp('abort the migration of', (qmp) => resumeAfterMigration(qmp, this.#context));
     await this.#parts.refresh();
   }
 
