@@ -175,7 +175,8 @@ test('starts that fail', async (t) => {
       node.guest = files[index];
       await plane.restartAgent(node.name);
     }
-    await plane.advance(15_000);
+    // It may have failed a second time while the agents started, and waits longer then.
+    await plane.advance(60_000);
     assert.equal(await plane.summaryOf('no-image'), RUNNING);
   });
 });
