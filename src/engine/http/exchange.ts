@@ -83,7 +83,9 @@ export function serve(exchange: Exchange, options: ServeOptions): void {
   try {
     const response = hasCheapCredentials(exchange, options)
       ? respond(exchange, options)
-      : inTurn(exchange, options, unknownShare(exchange), () => respond(exchange, options, { isCharged: true }));
+      : inTurn(exchange, options, { share: unknownShare(exchange), isAnonymous: true }, () =>
+          respond(exchange, options, { isCharged: true }),
+        );
     if (response instanceof Promise) response.then((late) => deliver(exchange, late, options)).catch(failed);
     else deliver(exchange, response, options);
   } catch (error) {
@@ -99,7 +101,7 @@ const PROBES = /^\/(livez|readyz|healthz)\b/;
  * requests of an address share it, so that the invalid ones of others do not delay those of users elsewhere.
  */
 function hasCheapCredentials({ peer, connection }: Exchange, { connections }: ServeOptions): boolean {
-  return typeof peer === 'object' ? true : connections.isTrusted(connection);
+  return typeof peer === 'object' || connections.isTrusted(connection);
 }
 
 /** Returns the share of a request whose user is not known. */
@@ -109,17 +111,16 @@ function unknownShare({ url, headers, sourceIp }: Exchange): string {
 }
 
 /**
- * Runs a step in a turn of the share. The connections of an address take turns with each other, so that a user at the same
- * address waits for one request of each of them at most.
+ * Runs a step in a turn of the share. Without a user, the connections of an address take turns with each other, so that a
+ * user at the same address waits for one request of each of them at most.
  */
 function inTurn(
   exchange: Exchange,
   { turns }: ServeOptions,
-  share: string,
+  { share, isAnonymous }: { readonly share: string; readonly isAnonymous: boolean },
   run: () => ApiResponse | Promise<ApiResponse>,
 ): ApiResponse | Promise<ApiResponse> {
-  const source = share.includes(addressShare(exchange.sourceIp)) ? exchange.connection : undefined;
-  const turn = turns.enter(share, REQUEST_UNITS, source);
+  const turn = turns.enter(share, REQUEST_UNITS, isAnonymous ? exchange.connection : undefined);
   if (turn === undefined) return run();
   if (turn === 'full') return TOO_MANY_REQUESTS;
   // A client that left while it waited gets no answer.
@@ -157,7 +158,7 @@ function respond(
   }
   if (isAnonymous && isCharged) return handler(request);
   const asked = PROBES.test(exchange.url) ? `probes of ${share}` : share;
-  return inTurn(exchange, options, asked, () => handler(request));
+  return inTurn(exchange, options, { share: asked, isAnonymous }, () => handler(request));
 }
 
 /** Reads the body in the turn in which it may be handled. */
