@@ -1,7 +1,6 @@
 /** A real guest whose TPM and EFI variables are persistent, on the whole program: stopped, started, killed, restored. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { GUEST_IMAGE } from '#api/names.ts';
 import { STATE_LABEL } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
@@ -9,6 +8,7 @@ import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
+import { STATEFUL_DOMAIN } from '#test/support/stateful-domain.ts';
 
 const cleanUps: (() => unknown)[] = [];
 let plane: RealPlane;
@@ -30,11 +30,7 @@ const KEEPER: VirtualMachine = {
     template: {
       spec: {
         domain: {
-          memory: { guest: '256Mi' },
-          firmware: {
-            bootloader: { efi: { secureBoot: false, persistent: true } },
-            kernelBoot: { kernelArgs: 'console=ttyS0 quiet no_timer_check', container: { image: GUEST_IMAGE } },
-          },
+          ...STATEFUL_DOMAIN,
           devices: { tpm: { persistent: true } },
         },
       },

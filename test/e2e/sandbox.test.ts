@@ -112,10 +112,7 @@ describe('a guest that has broken out of QEMU', { skip, timeout: 60_000 }, () =>
   };
   for (const [name, script] of Object.entries(forbidden)) {
     it(`cannot ${name}`, async () => {
-      assert.match(
-        await attempt(script),
-        /Permission denied|not permitted|Read-only|must be superuser|not found|Authentication/,
-      );
+      assert.match(await attempt(script), /Permission denied|not permitted|Read-only|must be superuser|Authentication/);
     });
   }
 

@@ -8,7 +8,6 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
-import { GUEST_IMAGE } from '#api/names.ts';
 import { PROTECTION_LABEL } from '#api/protection/delete-protection.ts';
 import { STATE_LABEL } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
@@ -26,6 +25,7 @@ import { Writer } from '#test/crash/writer.ts';
 import { startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
 import { createSeededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 import { openTransport } from '#test/support/server-process.ts';
+import { STATEFUL_DOMAIN } from '#test/support/stateful-domain.ts';
 
 const NAMESPACE = 'default';
 const NAME = 'keeper';
@@ -57,11 +57,7 @@ const KEEPER: VirtualMachine = {
     template: {
       spec: {
         domain: {
-          memory: { guest: '256Mi' },
-          firmware: {
-            bootloader: { efi: { secureBoot: false, persistent: true } },
-            kernelBoot: { kernelArgs: 'console=ttyS0 quiet no_timer_check', container: { image: GUEST_IMAGE } },
-          },
+          ...STATEFUL_DOMAIN,
           devices: { tpm: { persistent: true }, disks: [{ name: 'root', disk: { bus: 'virtio' } }] },
         },
         volumes: [{ name: 'root', persistentVolumeClaim: { claimName: 'root' } }],

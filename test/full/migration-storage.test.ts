@@ -4,13 +4,13 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { GUEST_IMAGE } from '#api/names.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { STATE_LABEL } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import { migrate, probe, stableFacts } from '#test/support/real-migrations.ts';
 import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
+import { STATEFUL_DOMAIN } from '#test/support/stateful-domain.ts';
 
 const namespace = 'default';
 const cleanUps: (() => unknown)[] = [];
@@ -45,11 +45,7 @@ function aVm(name: string): VirtualMachine {
       template: {
         spec: {
           domain: {
-            memory: { guest: '256Mi' },
-            firmware: {
-              bootloader: { efi: { secureBoot: false, persistent: true } },
-              kernelBoot: { kernelArgs: 'console=ttyS0 quiet no_timer_check', container: { image: GUEST_IMAGE } },
-            },
+            ...STATEFUL_DOMAIN,
             devices: { tpm: { persistent: true } },
           },
         },

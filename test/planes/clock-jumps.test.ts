@@ -1,7 +1,6 @@
 /**
  * The wall clock of all machines jumps, as after a wrong time server or an empty battery. Timers follow the monotonic
- * clock, so guests and nodes notice nothing, and nothing is
- * lost.
+ * clock, so guests and nodes notice nothing, and nothing is lost.
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

@@ -1,11 +1,12 @@
 /** One real guest with OVMF and a TPM on a QemuPlane: migrates it, reads what it sees, and asserts its invariants. */
 import assert from 'node:assert/strict';
-import { GUEST_IMAGE, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import { VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import { STATE_LABEL } from '#api/storage/persistent-state.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 import type { QemuNode, QemuPlane } from '#test/support/qemu-plane.ts';
 import { completeLines } from '#test/support/real-guests.ts';
 import type { Loose } from '#test/support/test-api.ts';
+import { STATEFUL_DOMAIN } from '#test/support/stateful-domain.ts';
 
 /** Long enough for a guest that listens, also on a busy machine. A guest that does not answer is asked again. */
 const ANSWER_MS = 2000;
@@ -62,11 +63,7 @@ export class MigratingGuest {
         template: {
           spec: {
             domain: {
-              memory: { guest: '256Mi' },
-              firmware: {
-                bootloader: { efi: { secureBoot: false, persistent: true } },
-                kernelBoot: { kernelArgs: 'console=ttyS0 quiet no_timer_check', container: { image: GUEST_IMAGE } },
-              },
+              ...STATEFUL_DOMAIN,
               devices: {
                 tpm: { persistent: true },
                 interfaces: [{ name: 'default', masquerade: {} }],
