@@ -161,7 +161,7 @@ export interface InterfaceDevice extends DeviceBase {
   readonly model: InterfaceModel;
   readonly macAddress: string;
   readonly backend: InterfaceBackend;
-  /** Only for virtio interfaces on a bridge. */
+  /** Only for virtio interfaces that are not in user mode. */
   readonly queues?: number;
   readonly acpiIndex?: number;
   /** Absent: up. */

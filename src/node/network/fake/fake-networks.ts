@@ -1,0 +1,86 @@
+/**
+ * Simulated networks of simulated guests: only the state of each guest, as a file for the next process. Tests look at
+ * the states, and inject failures.
+ */
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { writePrivateFile } from '#lib/files/private-file.ts';
+import { parseInterfaceAddress, formatIpAddress } from '#lib/ip-address.ts';
+import { PodNetworkError, type PodNetwork, type PodNetworks, type TapRequest } from '#node/network/pod-networks.ts';
+
+interface FakeNetwork extends PodNetwork {
+  readonly isSilent: boolean;
+}
+
+export interface FakeNetworks extends PodNetworks {
+  /** The states of all guests by domain id. */
+  readonly states: ReadonlyMap<string, FakeNetwork>;
+  /** Makes the next attachment fail with this message. */
+  failNextAttach(message: string): void;
+}
+
+const SUFFIX = '.json';
+const MTU = 1450;
+
+/** `dir`: where the states are kept for the next process; without it, they are only in memory. */
+export function createFakeNetworks({ dir }: { readonly dir?: string } = {}): FakeNetworks {
+  const states = new Map<string, FakeNetwork>();
+  const failures: string[] = [];
+  const set = async (id: string, network: FakeNetwork) => {
+    states.set(id, network);
+    if (dir !== undefined) await writePrivateFile(join(dir, `${id}${SUFFIX}`), JSON.stringify(network));
+  };
+  const change = async (id: string, isSilent: boolean) => {
+    const network = states.get(id);
+    if (network === undefined) throw new PodNetworkError(`the guest ${id} has no network`);
+    if (network.isSilent !== isSilent) await set(id, { ...network, isSilent });
+  };
+  return {
+    states,
+    failNextAttach: (message) => void failures.push(message),
+    async adopt() {
+      if (dir === undefined) return;
+      await mkdir(dir, { recursive: true });
+      for (const name of await readdir(dir)) {
+        if (!name.endsWith(SUFFIX)) continue;
+        const text = await readFile(join(dir, name), 'utf8');
+        states.set(name.slice(0, -SUFFIX.length), JSON.parse(text) as FakeNetwork);
+      }
+    },
+    async setDefaultNetwork() {},
+    async attach({ id, interfaces }, { isSilent, signal }) {
+      signal?.throwIfAborted();
+      const failure = failures.shift();
+      if (failure !== undefined) throw new PodNetworkError(failure);
+      const network = { namespace: `simulated/${id}`, interfaces: interfaces.map(simulate), isSilent };
+      await set(id, network);
+      return network;
+    },
+    async plug(id, tap) {
+      const network = states.get(id);
+      if (network === undefined) throw new PodNetworkError(`the guest ${id} has no network`);
+      const others = network.interfaces.filter(({ podInterface }) => podInterface !== tap.attachment.podInterface);
+      await set(id, { ...network, interfaces: [...others, simulate(tap)] });
+    },
+    async unplug(id, podInterface) {
+      const network = states.get(id);
+      if (network === undefined) return;
+      const interfaces = network.interfaces.filter((entry) => entry.podInterface !== podInterface);
+      await set(id, { ...network, interfaces });
+    },
+    activate: (id) => change(id, false),
+    silence: (id) => change(id, true),
+    async detach(id) {
+      states.delete(id);
+      if (dir !== undefined) await rm(join(dir, `${id}${SUFFIX}`), { force: true });
+    },
+    get: (id) => states.get(id),
+    list: () => [...states.keys()],
+    async close() {},
+  };
+}
+
+function simulate({ attachment: { podInterface, addresses = [] } }: TapRequest): PodNetwork['interfaces'][number] {
+  const plain = addresses.map((text) => formatIpAddress(parseInterfaceAddress(text).address));
+  return { podInterface, addresses: plain, mtu: MTU };
+}
