@@ -57,6 +57,7 @@ export const vmiStatus = obj({
       ipAddress: str(),
       ipAddresses: list(str()),
       interfaceName: str(),
+      podInterfaceName: str(),
       infoSource: str(),
       linkState: str(),
     }),

@@ -114,7 +114,7 @@ async function start(id: string, world: DomainWorld, parts: DomainActionParts): 
   const stateClaim = world.pod && stateClaimIn(world.pod);
   const { pod } = world;
   const token = pod && ((account: string) => requestPodToken(parts.client, pod, account, parts.signal));
-  const outcome = await startInstance(vmi, { ...parts, capabilities, stateClaim, ...(token && { token }) }).catch(
+  const outcome = await startInstance(vmi, { ...parts, pod, capabilities, stateClaim, ...(token && { token }) }).catch(
     (error: unknown) => {
       // Volumes may have been prepared already; the noted attempt makes sure that they are released when the pod is deleted.
       notes.recordWaiting(id, START_FAILED, errorMessage(error), clock.elapsed());
@@ -137,12 +137,21 @@ async function start(id: string, world: DomainWorld, parts: DomainActionParts): 
   }
 }
 
+/** Returns the addresses of the pod: those of its first interface that has any. */
+function podIpsOf({ network }: DomainWorld): readonly string[] | undefined {
+  return network?.interfaces.find(({ addresses }) => addresses.length > 0)?.addresses;
+}
+
 async function reportPodView(world: DomainWorld, view: PodView, parts: DomainActionParts): Promise<void> {
   const { pod } = world;
   invariant(pod !== undefined, 'only an existing pod is reported');
   const { node, clock, ownPods } = parts;
   const wasReported = pod.status?.phase === view.phase;
-  const written = await reportPod(pod, buildPodStatus(pod, view, { hostIp: node.hostIp, nowMs: clock.now() }), parts);
+  const written = await reportPod(
+    pod,
+    buildPodStatus(pod, view, { hostIp: node.hostIp, podIps: podIpsOf(world), nowMs: clock.now() }),
+    parts,
+  );
   if (written !== pod) ownPods.record(written);
   if (wasReported) return;
   if (view.reason === MIGRATED_REASON) return;
@@ -170,11 +179,11 @@ async function reportVmi(
   hotplug: readonly HotplugState[] | undefined,
   parts: DomainActionParts,
 ): Promise<void> {
-  const { vmi, domain, inspection, reading, agent } = world;
+  const { vmi, domain, inspection, network, reading, agent } = world;
   invariant(vmi !== undefined && domain !== undefined, 'only an existing guest is reported');
   const { hotplugNotes, node, clock, ownVmis } = parts;
   const progress = progressToReport(world);
-  const facts = { domain, inspection, reading, hotplug, agent, progress, node, nowMs: clock.now() };
+  const facts = { domain, inspection, network, reading, hotplug, agent, progress, node, nowMs: clock.now() };
   const written = await writeVmiStatus(vmi, facts, parts);
   if (written !== undefined) {
     ownVmis.record(written);

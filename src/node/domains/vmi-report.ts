@@ -16,6 +16,8 @@ import type { NodeFacts } from '#node/guests/node-facts.ts';
 import { mergeInterfaces } from '#node/guest-agent/agent-answers.ts';
 import type { GuestAgentReport } from '#node/guest-agent/agent-reader.ts';
 import type { DomainInfo, DomainInspection, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { InterfaceDevice } from '#node/hardware/domain-definition.ts';
+import type { PodNetwork } from '#node/network/pod-networks.ts';
 import type { Capabilities } from '#node/hardware/capabilities.ts';
 
 /** The reason of the condition Paused if an error of a disk has paused the guest. */
@@ -25,6 +27,8 @@ export interface GuestFacts {
   readonly domain: DomainInfo;
   /** Undefined if the hypervisor no longer knows the domain. */
   readonly inspection: DomainInspection | undefined;
+  /** The networks of the guest; undefined if it has no network namespace. */
+  readonly network?: PodNetwork | undefined;
   /** Undefined until this process has read the devices; the reported ones are kept until then. */
   readonly reading: DomainDeviceReading | undefined;
   /** Undefined keeps the reported states. */
@@ -85,12 +89,21 @@ function deviceFields(old: VmiStatus | undefined, { domain, reading }: GuestFact
 }
 
 /** Returns undefined during a migration, so that the reported interfaces are kept. */
-function reportedInterfaces({ inspection, domain, agent }: GuestFacts) {
+function reportedInterfaces({ inspection, network, domain, agent }: GuestFacts) {
   if (isElsewhere(domain.current)) return undefined;
-  const own = inspection?.definition.devices.flatMap((device) =>
-    device.type === 'interface' ? [{ name: device.name, mac: device.macAddress, infoSource: 'domain' }] : [],
-  );
-  return own && mergeInterfaces(own, agent?.interfaces);
+  const interfaces = inspection?.definition.devices.flatMap((device) => (device.type === 'interface' ? device : []));
+  const own = interfaces?.map(({ name, macAddress }) => ({ name, mac: macAddress, infoSource: 'domain' }));
+  const merged = own && mergeInterfaces(own, agent?.interfaces);
+  return merged?.map((entry, i) => ({ ...entry, ...podAddressFields(interfaces?.[i], network) }));
+}
+
+/** Returns the addresses under which others reach an interface: those of its pod, which the guest may not know. */
+function podAddressFields(device: InterfaceDevice | undefined, network: PodNetwork | undefined) {
+  if (device?.backend.type !== 'pod') return {};
+  const { podInterface } = device.backend.attachment;
+  const { addresses = [] } = network?.interfaces.find((entry) => entry.podInterface === podInterface) ?? {};
+  const [ipAddress] = addresses;
+  return ipAddress === undefined ? {} : { ipAddress, ipAddresses: [...addresses], podInterfaceName: podInterface };
 }
 
 /** Keeps the reported guest OS while the guest agent is connected and has not reported again. */

@@ -2,9 +2,8 @@
 import { createHash } from 'node:crypto';
 import type { Interface, Network } from '#api/domain/interface.ts';
 import type { PodAddresses } from '#api/network/pod-addresses.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
-import type { Stored } from '#kube/meta.ts';
 import {
   addressAt,
   formatIpAddress,
@@ -36,10 +35,13 @@ const MAX_HOSTNAME_LENGTH = 63;
 /** The gateway of a private network has the first address, the guest the second. */
 const GUEST_INDEX = 2n;
 
-export function defineNetwork(
-  { metadata, spec }: Stored<VirtualMachineInstance>,
-  { pod }: NetworkFacts,
-): DomainNetwork {
+/** The parts of an instance that name its guest. */
+interface NamedInstance {
+  readonly metadata: { readonly namespace?: string; readonly name: string };
+  readonly spec: Pick<VmiSpec, 'hostname' | 'subdomain'>;
+}
+
+export function defineNetwork({ metadata, spec }: NamedInstance, { pod }: NetworkFacts): DomainNetwork {
   const services = `${metadata.namespace ?? ''}.svc.${CLUSTER_DOMAIN}`;
   const hostname = spec.hostname ?? (metadata.name.split('.')[0] ?? '').slice(0, MAX_HOSTNAME_LENGTH);
   return {

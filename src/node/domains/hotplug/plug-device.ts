@@ -9,7 +9,7 @@ import type { Medium } from '#node/definition/devices/disk.ts';
 import type { PluggableDevice } from '#node/hardware/domain-definition.ts';
 import { describeDiskProblem, findHolder } from '#node/domains/describe-disk-problem.ts';
 import type { HotplugDevice } from '#node/domains/hotplug/hotplug-devices.ts';
-import { knownDevices, prepareVolumes, type StartParts } from '#node/domains/start-instance.ts';
+import { findNetworks, knownDevices, prepareVolumes, type StartParts } from '#node/domains/start-instance.ts';
 import { HypervisorError, type DomainInspection } from '#node/hypervisor/hypervisor.ts';
 
 type PlugOutcome =
@@ -36,7 +36,9 @@ export async function plugDevice(
   // Read again, because the same decision may have plugged in other devices.
   const current = hypervisor.inspect(uid)?.definition;
   if (current === undefined) return { is: 'waiting', reason: 'GuestGone', message: 'the guest no longer exists' };
-  const input = { vmi, name, current, known };
+  const network = type === 'interface' ? await findNetworks(vmi, parts) : undefined;
+  if (network !== undefined && network.is !== 'ready') return network;
+  const input = { vmi, name, current, known, network: network?.facts };
   const placed = medium === undefined ? defineHotplugInterface(input) : defineHotplugDisk({ ...input, medium });
   if (placed.problem !== undefined) return plugFailure(placed.problem);
   try {

@@ -1,0 +1,38 @@
+/**
+ * NetworkAttachmentDefinitions of the Network Plumbing Working Group, which Multus uses as well: a CNI configuration
+ * with a name, for secondary networks of VMs.
+ */
+import type { KubeObject, ResourceType } from '#kube/meta.ts';
+
+export interface NetworkAttachmentDefinition extends KubeObject {
+  spec?: { config?: string };
+}
+
+export const NETWORK_ATTACHMENT_DEFINITIONS: ResourceType<NetworkAttachmentDefinition> = {
+  group: 'k8s.cni.cncf.io',
+  version: 'v1',
+  kind: 'NetworkAttachmentDefinition',
+  plural: 'network-attachment-definitions',
+  namespaced: true,
+};
+
+/** The namespace whose definitions VMs of all namespaces may use. */
+export const SHARED_DEFINITIONS_NAMESPACE = 'default';
+
+/**
+ * Returns the places at which a VM's `networkName` is looked up: `name` in its own namespace, then in the shared one;
+ * `namespace/name` only there. Returns undefined for a namespace that the VM may not use.
+ */
+export function definitionPlaces(
+  networkName: string,
+  namespace: string,
+): readonly { readonly namespace: string; readonly name: string }[] | undefined {
+  const [first = '', second] = networkName.split('/');
+  if (second === undefined) {
+    const places = [...new Set([namespace, SHARED_DEFINITIONS_NAMESPACE])];
+    return places.map((place) => ({ namespace: place, name: first }));
+  }
+  return first === namespace || first === SHARED_DEFINITIONS_NAMESPACE
+    ? [{ namespace: first, name: second }]
+    : undefined;
+}
