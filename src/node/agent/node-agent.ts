@@ -25,6 +25,7 @@ import { DomainNotes } from '#node/guests/domain-notes.ts';
 import type { NodeFacts, GuestKernel } from '#node/guests/node-facts.ts';
 import { HotplugNotes } from '#node/guests/hotplug-notes.ts';
 import { INSTANCES_BY_UID, instanceUids } from '#node/guests/guest-objects.ts';
+import { InstanceNetworks } from '#node/guests/instance-networks.ts';
 import { DomainLocks } from '#node/guests/domain-locks.ts';
 import { recordWatchdogEvents } from '#node/domains/watchdog-events.ts';
 import { hasDisplay } from '#node/hardware/domain-definition.ts';
@@ -35,6 +36,7 @@ import { GuestPortConnector } from '#node/guest-ports/guest-port-connector.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
 import { HypervisorError, isDomainMoving, type DomainInfo, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { Migrations } from '#node/migration/migrations.ts';
+import type { PodNetworks } from '#node/network/pod-networks.ts';
 import { OwnWrites } from '#node/pods/own-writes.ts';
 import { PodAccess, type ProgramAccess } from '#node/pods/pod-access.ts';
 import { ProgramPods } from '#node/pods/program-pods.ts';
@@ -53,6 +55,8 @@ interface NodeAgentOptions {
   readonly client: Client;
   readonly hypervisor: Hypervisor;
   readonly volumes: Volumes;
+  /** The networks of the hypervisor's guests; without them, guests have no network namespaces. */
+  readonly networks?: NodeNetworking | undefined;
   /** Files of the built-in guest, if they are installed. */
   readonly guest: GuestKernel | undefined;
   /** Address of the node's HTTPS endpoint, which is published in the Node. */
@@ -74,6 +78,13 @@ interface NodeAgentOptions {
   readonly log: Log;
   /** Aborts a start that waits for the API, and stops a running agent like `stop`. */
   readonly signal?: AbortSignal;
+}
+
+interface NodeNetworking {
+  /** The networks that the hypervisor connects its guests to (connect-guests.ts). */
+  readonly podNetworks: PodNetworks;
+  /** Returns the CNI configuration list of the host, as JSON, or undefined if it has none. */
+  readonly hostConfig: () => Promise<string | undefined>;
 }
 
 export interface RunningAgent extends EndpointAgent {
@@ -118,6 +129,9 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   const { pods, vmis, nodes, persistentVolumes, contents } = caches;
   await caches.synced();
   await releaseLeftoverVolumes(options, pods, log);
+  const podNetworks = options.networks?.podNetworks;
+  const instanceNetworks = options.networks && new InstanceNetworks({ client, networks: options.networks });
+  await prepareDefaultNetwork(instanceNetworks, log, signal);
 
   const description = {
     name,
@@ -149,11 +163,13 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     ...shared,
     guest: options.guest,
     node,
+    networks: podNetworks,
+    instanceNetworks,
     notes: new DomainNotes(),
     hotplugNotes: new HotplugNotes(),
   };
   const migrations = new Migrations({ ...domainParts, peers: options.peers, events });
-  const ports = new GuestPortConnector({ hypervisor, agents, clock });
+  const ports = new GuestPortConnector({ hypervisor, agents, podNetworks, clock });
   const probes = new ProbeRunner({ hypervisor, ports, events, clock, log });
   const domains = startDomainController({
     ...domainParts,
@@ -207,6 +223,18 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
 }
 
 const IDLE_ROUNDS = 2;
+
+/** Prepares the default network before the first guest needs it. A failure is only logged: each start tries it again. */
+async function prepareDefaultNetwork(
+  networks: InstanceNetworks | undefined,
+  log: Log,
+  signal: AbortSignal,
+): Promise<void> {
+  await networks?.prepareDefault(signal).catch((err: unknown) => {
+    signal.throwIfAborted();
+    log.error({ err }, 'Cannot prepare the default network; it will be tried again when a guest starts');
+  });
+}
 
 /** Releases volumes of earlier guests, before new ones are prepared. A failure is only logged: the next start tries again. */
 async function releaseLeftoverVolumes(

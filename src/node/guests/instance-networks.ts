@@ -15,9 +15,11 @@ import type { PodNetworks } from '#node/network/pod-networks.ts';
 
 interface InstanceNetworksParts {
   readonly client: Reader;
-  readonly networks: PodNetworks;
-  /** Returns the CNI configuration list of the host, as JSON, or undefined if it has none. */
-  readonly hostConfig: () => Promise<string | undefined>;
+  readonly networks: {
+    readonly podNetworks: Pick<PodNetworks, 'setDefaultNetwork'>;
+    /** Returns the CNI configuration list of the host, as JSON, or undefined if it has none. */
+    readonly hostConfig: () => Promise<string | undefined>;
+  };
 }
 
 export type NetworkLookup =
@@ -39,7 +41,7 @@ export class InstanceNetworks {
   async prepareDefault(signal: AbortSignal): Promise<Stored<GuestNetwork> | undefined> {
     const { client, networks } = this.#parts;
     const network = await getIfExists(client, GUEST_NETWORKS, { name: DEFAULT_NETWORK }, { signal });
-    await networks.setDefaultNetwork(network);
+    await networks.podNetworks.setDefaultNetwork(network);
     return network;
   }
 
@@ -79,7 +81,7 @@ export class InstanceNetworks {
       signal.throwIfAborted();
       return { is: 'waiting', reason: UNAVAILABLE, message: `the default network: ${errorMessage(error)}` };
     }
-    const config = await this.#parts.hostConfig();
+    const config = await this.#parts.networks.hostConfig();
     return { found: config === undefined ? undefined : { type: 'cni', config } };
   }
 
