@@ -77,6 +77,8 @@ export class VmPlane {
   readonly nodes: readonly SimulatedNode[];
   /** Every start of a guest, on any node. */
   readonly starts: Start[] = [];
+  /** Guests for which two nodes answered on the network at the same time. */
+  readonly doubleAnswers: string[] = [];
   /** Persistent state, which outlives guests, by its directory. */
   readonly states = new FakeStates();
   /** The storage that all nodes share. */
@@ -106,6 +108,7 @@ export class VmPlane {
         handler,
         guest: GUEST_FILES,
         starts: ledger,
+        doubleAnswers: this.doubleAnswers,
         allNodes: allNodes,
         shared,
         streams,
@@ -203,6 +206,7 @@ export class VmPlane {
     await this.#assertNothingOverdue();
     const concurrent = this.starts.filter(({ alreadyRunningOn }) => alreadyRunningOn.length > 0);
     assert.deepEqual(concurrent, [], 'at most one guest of a VM runs at a time');
+    assert.deepEqual(this.doubleAnswers, [], 'at most one node answers for a guest on the network');
     assert.deepEqual(this.shared.doubleMounts, [], 'at most one node mounts a block volume at a time');
   }
 

@@ -1,6 +1,5 @@
 /**
- * Simulated networks of simulated guests: only the state of each guest, as a file for the next process. Tests look at
- * the states, and inject failures.
+ * Simulated networks of simulated guests: only the state of each guest, for the next process. Tests look at the states.
  */
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,26 +7,45 @@ import { writePrivateFile } from '#lib/files/private-file.ts';
 import { parseInterfaceAddress, formatIpAddress } from '#lib/ip-address.ts';
 import { PodNetworkError, type PodNetwork, type PodNetworks, type TapRequest } from '#node/network/pod-networks.ts';
 
-interface FakeNetwork extends PodNetwork {
+export interface FakeNetwork extends PodNetwork {
   readonly isSilent: boolean;
 }
 
-export interface FakeNetworks extends PodNetworks {
+/** The networks of a simulated machine, which outlive the process of an agent. */
+export class FakeNetworkHost {
   /** The states of all guests by domain id. */
-  readonly states: ReadonlyMap<string, FakeNetwork>;
-  /** Makes the next attachment fail with this message. */
-  failNextAttach(message: string): void;
+  readonly states = new Map<string, FakeNetwork>();
+  /** Called after each change of a guest's state. */
+  onChange: (id: string) => void = () => {};
+  #holder: object | undefined;
+
+  /** Makes a process the one that may change the networks: those before it have been killed. */
+  acquire(process: object): void {
+    this.#holder = process;
+  }
+
+  assertHeldBy(process: object): void {
+    if (this.#holder !== process) throw new PodNetworkError('the process of the agent was killed');
+  }
+}
+
+interface FakeNetworksOptions {
+  /** Where the states are kept for the next process; without it, they are only in memory. */
+  readonly dir?: string;
+  readonly host?: FakeNetworkHost;
 }
 
 const SUFFIX = '.json';
 const MTU = 1450;
 
-/** `dir`: where the states are kept for the next process; without it, they are only in memory. */
-export function createFakeNetworks({ dir }: { readonly dir?: string } = {}): FakeNetworks {
-  const states = new Map<string, FakeNetwork>();
-  const failures: string[] = [];
+export function createFakeNetworks({ dir, host = new FakeNetworkHost() }: FakeNetworksOptions = {}): PodNetworks {
+  const process = {};
+  host.acquire(process);
+  const { states } = host;
   const set = async (id: string, network: FakeNetwork) => {
+    host.assertHeldBy(process);
     states.set(id, network);
+    host.onChange(id);
     if (dir !== undefined) await writePrivateFile(join(dir, `${id}${SUFFIX}`), JSON.stringify(network));
   };
   const change = async (id: string, isSilent: boolean) => {
@@ -36,8 +54,6 @@ export function createFakeNetworks({ dir }: { readonly dir?: string } = {}): Fak
     if (network.isSilent !== isSilent) await set(id, { ...network, isSilent });
   };
   return {
-    states,
-    failNextAttach: (message) => void failures.push(message),
     async adopt() {
       if (dir === undefined) return;
       await mkdir(dir, { recursive: true });
@@ -50,8 +66,6 @@ export function createFakeNetworks({ dir }: { readonly dir?: string } = {}): Fak
     async setDefaultNetwork() {},
     async attach({ id, interfaces }, { isSilent, signal }) {
       signal?.throwIfAborted();
-      const failure = failures.shift();
-      if (failure !== undefined) throw new PodNetworkError(failure);
       const network = { namespace: `simulated/${id}`, interfaces: interfaces.map(simulate), isSilent };
       await set(id, network);
       return network;
@@ -71,6 +85,7 @@ export function createFakeNetworks({ dir }: { readonly dir?: string } = {}): Fak
     activate: (id) => change(id, false),
     silence: (id) => change(id, true),
     async detach(id) {
+      host.assertHeldBy(process);
       states.delete(id);
       if (dir !== undefined) await rm(join(dir, `${id}${SUFFIX}`), { force: true });
     },
