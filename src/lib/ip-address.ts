@@ -19,7 +19,7 @@ export class IpAddressError extends Error {
   readonly at: string;
 
   constructor(text: string, problem: string, at = '') {
-    super(`${JSON.stringify(text)} is not an IP address: ${problem}`);
+    super(`${JSON.stringify(text)} is not a valid IP address or network: ${problem}`);
     this.text = text;
     this.problem = problem;
     this.at = at;

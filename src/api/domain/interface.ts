@@ -63,7 +63,14 @@ export const network = obj(
       { description: 'The default network, which connects all guests.' },
     ),
     multus: obj(
-      { networkName: str({ minLength: 1, maxLength: 15, description: 'A bridge that exists on the node.' }) },
+      {
+        networkName: str({
+          minLength: 1,
+          maxLength: 317,
+          description:
+            'The name of a NetworkAttachmentDefinition in the namespace of the VM or in "default", or <namespace>/<name>.',
+        }),
+      },
       { required: ['networkName'] },
     ),
   },
