@@ -19,6 +19,7 @@ import {
   CORE,
   READ_VERBS,
   RECORD_EVENTS_RULE,
+  networkRule,
   policyRule,
   STORAGE,
   vmRule,
@@ -75,6 +76,7 @@ function informerRules(): PolicyRule[] {
     ),
     policyRule(watch, KUBEVIRT_GROUP, 'virtualmachines', 'virtualmachineinstances', 'virtualmachineinstancemigrations'),
     policyRule(watch, IDENTITY_GROUP, 'virtualmachineidentities'),
+    networkRule(watch, 'guestnetworks', 'networkaddresses'),
     policyRule(
       watch,
       CORE,

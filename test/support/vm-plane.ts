@@ -44,6 +44,8 @@ const URLS: Readonly<Record<string, string>> = {
   VirtualMachineSnapshotContent: `/apis/snapshot.kubevirt.io/v1beta1/${NAMESPACED}/virtualmachinesnapshotcontents`,
   VirtualMachineRestore: `/apis/snapshot.kubevirt.io/v1beta1/${NAMESPACED}/virtualmachinerestores`,
   VolumeSnapshot: `/apis/snapshot.storage.k8s.io/v1/${NAMESPACED}/volumesnapshots`,
+  GuestNetwork: '/apis/network.selfsame.io/v1/guestnetworks',
+  NetworkAddress: '/apis/network.selfsame.io/v1/networkaddresses',
   VolumeSnapshotContent: '/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents',
 };
 const SUBRESOURCES = `/apis/subresources.kubevirt.io/v1/${NAMESPACED}`;

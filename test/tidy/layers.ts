@@ -152,7 +152,18 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   controllers: { sees: CLIENT, why: ABOVE_API },
   'controllers/shared': { sees: CLIENT, why: 'controllers build on this folder, so it must not know any of them' },
   ...controllerRows(
-    ...['device-map', 'migration', 'protection', 'restore', 'snapshot', 'storage', 'vm', 'vmi', 'volume-snapshot'],
+    ...[
+      'device-map',
+      'migration',
+      'network-address',
+      'protection',
+      'restore',
+      'snapshot',
+      'storage',
+      'vm',
+      'vmi',
+      'volume-snapshot',
+    ],
   ),
   node: { sees: CLIENT, why: ABOVE_API },
   'node/hardware': {

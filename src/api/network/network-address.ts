@@ -2,7 +2,7 @@
  * One address of the default network, which belongs to one interface of one VM. The name of the object is the address
  * (networkAddressName), so the API server itself ensures that no address is given twice.
  *
- *   spec     written by controllers/network-address; never changes
+ *   spec     written by controllers/network-address; only the uid of the owner can change, if a VM replaces one of the same name
  *
  * The address stays with the VM, whether it runs or not, until the VM is deleted or asks for another one. Instances
  * without a VM own their address themselves.
@@ -17,6 +17,7 @@ const networkAddressSpec = obj(
   {
     address: str({ description: 'The address, for example 10.244.0.5.' }),
     network: str({ description: 'The GuestNetwork of the address.' }),
+    subnet: str({ description: 'The subnet of the address, for example 10.244.0.0/16.' }),
     interface: str({ description: 'The interface of the VM that has the address.' }),
     owner: obj(
       {
@@ -28,7 +29,7 @@ const networkAddressSpec = obj(
       { required: ['kind', 'namespace', 'name', 'uid'], description: 'The VM, or an instance without a VM.' },
     ),
   },
-  { required: ['address', 'network', 'interface', 'owner'] },
+  { required: ['address', 'network', 'subnet', 'interface', 'owner'] },
 );
 
 export interface NetworkAddress extends KubeObject {
@@ -57,6 +58,8 @@ export const networkAddress: CustomKind<NetworkAddress> = {
     { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
   ],
 };
+
+export type AddressOwner = NetworkAddress['spec']['owner'];
 
 /** Returns the name of the object of an address: 10.244.0.5, or fd00-0000-0000-0000-0000-0000-0000-0005. */
 export function networkAddressName({ family, value }: IpAddress): string {

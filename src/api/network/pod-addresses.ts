@@ -9,6 +9,11 @@ import { isRecord, type KubeObject } from '#kube/meta.ts';
 /** Addresses by the name of the interface. */
 export type PodAddresses = Readonly<Record<string, readonly string[]>>;
 
+/** Reports whether the guest of the pod is on the default network. */
+export function hasPodAddresses({ metadata }: Pick<KubeObject, 'metadata'>): boolean {
+  return metadata.annotations?.[POD_ADDRESSES_ANNOTATION] !== undefined;
+}
+
 /** Returns no addresses if the pod has none, or if the annotation is not valid: only our controllers write it. */
 export function podAddressesOf({ metadata }: Pick<KubeObject, 'metadata'>): PodAddresses {
   const text = metadata.annotations?.[POD_ADDRESSES_ANNOTATION];

@@ -8,6 +8,7 @@ import type { PolicyRule } from '#kube/cluster-kinds.ts';
 import {
   CORE,
   identityRule,
+  networkRule,
   READ_VERBS,
   RECORD_EVENTS_RULE,
   policyRule,
@@ -20,6 +21,8 @@ export const nodeRules: readonly PolicyRule[] = [
   vmRule(READ_VERBS, 'virtualmachineinstances'),
   vmRule(['patch', 'update'], 'virtualmachineinstances/status'),
   identityRule(['get'], 'virtualmachineidentities'),
+  // The subnets and the MTU of the default network.
+  networkRule(READ_VERBS, 'guestnetworks'),
   // The addresses of other node agents, for migrations.
   policyRule(['get'], CORE, 'nodes'),
   // The certificate that identifies the node to our components.

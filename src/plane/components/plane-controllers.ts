@@ -3,6 +3,7 @@ import type { Client } from '#client/client.ts';
 import { DEVICE_MAP, deviceMapController } from '#controllers/device-map/device-map.ts';
 import type { HostReader } from '#controllers/device-map/host-reader.ts';
 import { migrationController } from '#controllers/migration/migration-controller.ts';
+import { networkAddressController } from '#controllers/network-address/network-address-controller.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import { protectionController } from '#controllers/protection/protection-controller.ts';
 import { restoreController } from '#controllers/restore/restore-controller.ts';
@@ -26,6 +27,7 @@ import type { NodeConnections } from '#subresources/node-connections.ts';
 const createControllers = (hosts: HostReader): readonly PlaneController[] => [
   vmController,
   vmiController,
+  networkAddressController,
   migrationController,
   deviceMapController(hosts),
   storageController,

@@ -15,9 +15,11 @@ import {
   MIGRATION_POD_FINALIZER,
   MIGRATION_UID_LABEL,
   NODE_NAME_LABEL,
+  POD_ADDRESSES_ANNOTATION,
   VM_NAME_LABEL,
   NODE_TOLERATION,
 } from '#api/names.ts';
+import { formatPodAddresses, type PodAddresses } from '#api/network/pod-addresses.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { DEFAULT_GRACE_SECONDS } from '#api/virtual-machine-instance/spec.ts';
 import {
@@ -87,12 +89,14 @@ interface LauncherOptions {
   /** Set for the target pod of a migration. */
   readonly target?: MigrationTarget;
   readonly policy?: ResourcePolicy;
+  /** The addresses of the guest on the default network; absent if there is no such network. */
+  readonly addresses?: PodAddresses | undefined;
 }
 
 export function buildLauncherPod(
   vmi: Vmi,
   claims: ReadonlyMap<string, ClaimView>,
-  { state, target, policy }: LauncherOptions = {},
+  { state, target, policy, addresses }: LauncherOptions = {},
 ): Pod {
   const { metadata } = vmi;
   // The label names the current node of the instance, which is not necessarily that of this pod.
@@ -118,7 +122,11 @@ export function buildLauncherPod(
         [VM_NAME_LABEL]: truncateName(metadata.name, NAME_MAX),
         ...(target === undefined ? {} : { [MIGRATION_UID_LABEL]: target.uid }),
       },
-      annotations: { [DOMAIN_ANNOTATION]: metadata.name, [DEFAULT_CONTAINER_ANNOTATION]: COMPUTE_CONTAINER },
+      annotations: {
+        [DOMAIN_ANNOTATION]: metadata.name,
+        [DEFAULT_CONTAINER_ANNOTATION]: COMPUTE_CONTAINER,
+        ...(addresses === undefined ? {} : { [POD_ADDRESSES_ANNOTATION]: formatPodAddresses(addresses) }),
+      },
       ownerReferences: [controller],
       ...(target === undefined ? {} : { finalizers: [MIGRATION_POD_FINALIZER] }),
     },
