@@ -14,8 +14,8 @@ const ABOVE_API = 'everything above the API is an ordinary client: it works the 
 
 const VALUES = ['lib', 'kube', 'api'];
 const CLIENT = [...VALUES, 'client', 'runtime'];
-/** The rows of the hypervisor and of the volumes that know no implementation. */
-const PORTS = ['node/hardware', 'node/hypervisor', 'node/volumes'];
+/** The rows of the hypervisor, of the volumes and of the networks that know no implementation. */
+const PORTS = ['node/hardware', 'node/hypervisor', 'node/volumes', 'node/network'];
 
 /** The longest matching folder applies. Each new folder of src/ needs a row. Tests obey only the outermost row. */
 export const LAYERS: Readonly<Record<string, Layer>> = {
@@ -192,12 +192,24 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     sees: [...VALUES, 'node/hardware', 'node/sandbox', 'node/volumes'],
     why: 'volumes are files of this machine; the agent looks up the objects and decides when',
   },
+  'node/network': {
+    sees: [...VALUES, 'node/hardware', 'node/hypervisor'],
+    why: 'the port of networks, and a hypervisor that uses it, know no implementation',
+  },
+  'node/network/linux': {
+    sees: [...VALUES, 'node/hardware', 'node/network'],
+    why: 'networks are devices and rules of this machine; the agent looks up the objects and decides when',
+  },
+  'node/network/fake': {
+    sees: [...VALUES, 'node/hardware', 'node/network'],
+    why: 'the fake must not use the code that it replaces',
+  },
   'node/guest-agent': {
     sees: [...VALUES, 'runtime', 'node/hypervisor'],
     why: 'it only reads from guest agents; node/domains decides what to report',
   },
   'node/guest-ports': {
-    sees: ['lib', 'node/hardware', 'node/hypervisor', 'node/guest-agent'],
+    sees: ['lib', 'node/hardware', 'node/hypervisor', 'node/network', 'node/guest-agent'],
     why: 'it connects to ports of guests, for any protocol',
   },
   'node/probes': {

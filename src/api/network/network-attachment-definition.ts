@@ -4,7 +4,7 @@
  */
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 
-export interface NetworkAttachmentDefinition extends KubeObject {
+interface NetworkAttachmentDefinition extends KubeObject {
   spec?: { config?: string };
 }
 
@@ -17,7 +17,7 @@ export const NETWORK_ATTACHMENT_DEFINITIONS: ResourceType<NetworkAttachmentDefin
 };
 
 /** The namespace whose definitions VMs of all namespaces may use. */
-export const SHARED_DEFINITIONS_NAMESPACE = 'default';
+const SHARED_DEFINITIONS_NAMESPACE = 'default';
 
 /**
  * Returns the places at which a VM's `networkName` is looked up: `name` in its own namespace, then in the shared one;

@@ -47,7 +47,7 @@ export interface DomainDefinition {
   readonly origin?: 'host-api';
 }
 
-/** What DHCP tells the guest, and what plugins learn about its pod. */
+/** Settings that DHCP passes to the guest, and its pod, for plugins. */
 export interface DomainNetwork {
   readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string };
   readonly hostname: string;
@@ -134,7 +134,7 @@ export type InterfaceBackend =
   /** A tap device in the namespace of the guest. */
   | { readonly type: 'pod'; readonly tap: string; readonly attachment: NetworkAttachment };
 
-/** How an interface of a guest is connected to a network. */
+/** The connection of an interface to a network. */
 export interface NetworkAttachment {
   /** The interface in the namespace of the guest: eth0 for the pod network, net1, net2 ... for others. */
   readonly podInterface: string;

@@ -178,7 +178,7 @@ function connectedMethods(hypervisor: Hypervisor, { networks, userOf, log }: Con
 }
 
 /** Reports whether nothing may leave or enter the namespace of a guest, because it may run on another node. */
-export function isSilentGuest({ current, migration }: Pick<DomainInfo, 'current' | 'migration'>): boolean {
+function isSilentGuest({ current, migration }: Pick<DomainInfo, 'current' | 'migration'>): boolean {
   if (current.state === 'incoming' || (current.state === 'paused' && current.why === 'migration')) return true;
   return migration?.role === 'source' && (migration.step === 'migrated' || migration.step === 'left');
 }

@@ -17,6 +17,8 @@ import { copyImages, realImages } from '#node/hypervisor/fake/copy-images.ts';
 import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { createQemuHypervisor } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
+import { connectGuests } from '#node/network/connect-guests.ts';
+import { createFakeNetworks } from '#node/network/fake/fake-networks.ts';
 import { nativeProgram } from '#node/pods/native-program.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { createVolumes } from '#node/volumes/local/volumes.ts';
@@ -79,7 +81,7 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
   const transport = createHttpTransport(access.now(), { userAgent: `selfsame-node/${name}`, clock });
   access.onRenewed((renewed) => transport.renew(renewed));
   const sandboxed = isRoot && options.hypervisor === 'qemu';
-  const hypervisor = createHypervisor(options, sandboxed);
+  const { hypervisor, networks } = createGuestParts(options, sandboxed);
   const cleanups: (() => Promise<void> | void)[] = [() => transport.close(), () => hypervisor.close()];
   const stop = async () => {
     for (let end = cleanups.pop(); end !== undefined; end = cleanups.pop()) await end();
@@ -107,6 +109,7 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
       client,
       hypervisor,
       volumes: await createVolumes({ nodeName: name, nodeDir, sharedDir, sandboxed, log }),
+      networks,
       guest: await placeGuestFiles(guestDir, nodeDir),
       endpoint: { address: nodeIp, port: endpoint.port, hostname: cluster === undefined ? name : cluster.hostname },
       taints: cluster === undefined ? [] : [NODE_TAINT],
@@ -204,9 +207,16 @@ function createOwnPeers(identity: AgentIdentity, client: Client, clock: Clock): 
   return createPeers({ client, ...first, currentIdentity: () => identity.peer() ?? first, clock });
 }
 
-function createHypervisor(options: NodeProgramOptions, sandboxed: boolean): Hypervisor {
+/** Returns the hypervisor and the networks of its guests. Without sandboxes, guests are in the host's namespace. */
+function createGuestParts(options: NodeProgramOptions, sandboxed: boolean) {
   const { nodeDir, accel, clock, log } = options;
-  if (options.hypervisor === 'fake')
-    return createFakeHypervisor({ clock, dir: join(nodeDir, 'simulated'), copyImages, images: realImages });
-  return createQemuHypervisor({ dir: join(nodeDir, 'domains'), accel, sandboxed, clock, log });
+  if (options.hypervisor === 'fake') {
+    const simulated = { clock, dir: join(nodeDir, 'simulated'), copyImages, images: realImages };
+    const podNetworks = createFakeNetworks({ dir: join(nodeDir, 'simulated-networks') });
+    const connect = { networks: podNetworks, userOf: () => undefined, log };
+    const hypervisor: Hypervisor = connectGuests(createFakeHypervisor(simulated), connect);
+    return { hypervisor, networks: { podNetworks, hostConfig: async () => undefined } };
+  }
+  const hypervisor = createQemuHypervisor({ dir: join(nodeDir, 'domains'), accel, sandboxed, clock, log });
+  return { hypervisor, networks: undefined };
 }

@@ -17,7 +17,7 @@ import type { DomainNetwork, InterfaceBackend, NetworkAttachment } from '#node/h
 /** The networks of an instance, as they are on this node. */
 export interface NetworkFacts {
   readonly pod: DomainNetwork['pod'];
-  /** How `pod` networks are connected. */
+  /** The network of `pod` networks. */
   readonly podNetwork: NetworkAttachment['network'];
   /** The addresses of the pod; none if plugins choose them. */
   readonly addresses: PodAddresses;

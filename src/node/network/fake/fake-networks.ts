@@ -7,7 +7,7 @@ import { writePrivateFile } from '#lib/files/private-file.ts';
 import { parseInterfaceAddress, formatIpAddress } from '#lib/ip-address.ts';
 import { PodNetworkError, type PodNetwork, type PodNetworks, type TapRequest } from '#node/network/pod-networks.ts';
 
-export interface FakeNetwork extends PodNetwork {
+interface FakeNetwork extends PodNetwork {
   readonly isSilent: boolean;
 }
 
@@ -30,7 +30,7 @@ export class FakeNetworkHost {
 }
 
 interface FakeNetworksOptions {
-  /** Where the states are kept for the next process; without it, they are only in memory. */
+  /** The directory with the states for the next process; without it, they are only in memory. */
   readonly dir?: string;
   readonly host?: FakeNetworkHost;
 }

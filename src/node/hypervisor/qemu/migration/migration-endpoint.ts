@@ -19,7 +19,7 @@ import { relayFromSocket, type Relay } from '#node/hypervisor/qemu/migration/rel
 import type { WaitContext } from '#node/hypervisor/qemu/monitor/event-signal.ts';
 import type { FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
 
-/** What the commands of a migration need besides QEMU. */
+/** The parts of a domain that the commands of a migration need. */
 export interface GuestMigrationContext extends WaitContext {
   readonly dir: DomainDir;
   readonly user: ProcessUser | undefined;
