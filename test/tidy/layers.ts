@@ -181,6 +181,15 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     sees: [...VALUES, 'node/hardware', 'node/sandbox', 'node/volumes'],
     why: 'volumes are files of this machine; the agent looks up the objects and decides when',
   },
+  'node/network': { sees: [...VALUES, 'node/hardware'], why: 'the port of networks knows no implementation' },
+  'node/network/linux': {
+    sees: [...VALUES, 'node/hardware', 'node/network'],
+    why: "it connects guests; the host's side of their network is behind a port",
+  },
+  'node/network/linux/host': {
+    sees: ['lib', 'node/network/linux'],
+    why: 'bridges, rules and DNS of the host know ports with addresses, and nothing of guests and pods',
+  },
   'node/guest-agent': {
     sees: [...VALUES, 'runtime', 'node/hypervisor'],
     why: 'it only reads from guest agents; node/domains decides what to report',
