@@ -198,7 +198,11 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   },
   'node/network/linux': {
     sees: [...VALUES, 'node/hardware', 'node/network'],
-    why: 'networks are devices and rules of this machine; the agent looks up the objects and decides when',
+    why: "it connects guests; the host's side of their network is behind a port",
+  },
+  'node/network/linux/host': {
+    sees: ['lib', 'node/network/linux'],
+    why: 'bridges, rules and DNS of the host know ports with addresses, and nothing of guests and pods',
   },
   'node/network/fake': {
     sees: [...VALUES, 'node/hardware', 'node/network'],
