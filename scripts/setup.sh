@@ -27,6 +27,7 @@ losetup                              mount               run
 flock                                util-linux          run
 /usr/sbin/nft                        nftables            run
 /usr/sbin/dnsmasq                    dnsmasq-base        run
+/usr/lib/cni/bridge                  containernetworking-plugins run
 /usr/bin/python3                     python3             test
 virsh                                libvirt-clients     test
 virt-qemu-run                        libvirt-daemon-driver-qemu test
@@ -34,6 +35,7 @@ bsdtar                               libarchive-tools    test
 zsh                                  zsh                 test
 fish                                 fish                test
 ssh                                  openssh-client      test
+/sbin/dhclient                       isc-dhcp-client     test
 vncviewer                            tigervnc-viewer     test
 gvnccapture                          gvncviewer          test
 Xvfb                                 xvfb                test
