@@ -187,15 +187,6 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     sees: [...VALUES, 'node/hardware', 'node/hypervisor'],
     why: 'the fake must not use the code that it replaces',
   },
-  'node/network': { sees: [...VALUES, 'node/hardware'], why: 'the port of networks knows no implementation' },
-  'node/network/linux': {
-    sees: [...VALUES, 'node/hardware', 'node/network', 'node/network/linux/cni'],
-    why: "it connects guests; the host's side of their network is behind a port",
-  },
-  'node/network/linux/cni': {
-    sees: ['lib', 'kube'],
-    why: 'it runs any plugin chain for any container, as the specification of CNI demands',
-  },
   'node/volumes': { sees: [...VALUES, 'node/hardware'], why: 'the port of volumes knows no implementation' },
   'node/volumes/local': {
     sees: [...VALUES, 'node/hardware', 'node/sandbox', 'node/volumes'],
@@ -206,8 +197,12 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     why: 'the port of networks, and a hypervisor that uses it, know no implementation',
   },
   'node/network/linux': {
-    sees: [...VALUES, 'node/hardware', 'node/network'],
+    sees: [...VALUES, 'node/hardware', 'node/network', 'node/network/linux/cni'],
     why: "it connects guests; the host's side of their network is behind a port",
+  },
+  'node/network/linux/cni': {
+    sees: ['lib', 'kube'],
+    why: 'it runs any plugin chain for any container, as the specification of CNI demands',
   },
   'node/network/linux/host': {
     sees: ['lib', 'node/network/linux'],

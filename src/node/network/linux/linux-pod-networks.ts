@@ -64,6 +64,8 @@ export class LinuxPodNetworks implements PodNetworks {
   /** The last call for each guest, and the repair, take turns. */
   readonly #turns = new Map<string, Promise<unknown>>();
   #host: HostSide | undefined;
+  /** The uid and generation of the default network. */
+  #networkVersion: string | undefined;
   #hostProblem: unknown;
   #cancelRepair: (() => void) | undefined;
   #repair: Promise<void> = Promise.resolve();
@@ -106,6 +108,10 @@ export class LinuxPodNetworks implements PodNetworks {
   }
 
   async setDefaultNetwork(network: Stored<GuestNetwork> | undefined): Promise<void> {
+    // The repair keeps it up to date, and every start of a guest comes here.
+    const version = network && `${network.metadata.uid} ${network.metadata.generation}`;
+    if (version === this.#networkVersion && this.#hostProblem === undefined) return;
+    this.#networkVersion = version;
     await this.#repair;
     this.#host = network && this.#hostSide(planNetwork(network));
     this.#hostProblem = undefined;
