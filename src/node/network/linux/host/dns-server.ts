@@ -4,18 +4,20 @@
  *
  * The first agent starts it, and it outlives all of them. Its configuration file is named by its content and is part of
  * its command line, which identifies the process: a process with another command line is not ours, or outdated. If two
- * agents start one at the same time, the second cannot bind the address and ends before it writes the pid file.
+ * agents start one at the same time, the second cannot bind the address, and finds the first one.
  */
 import { createHash } from 'node:crypto';
 import { chmod, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { randomSuffix } from '#lib/ids.ts';
 import { formatIpAddress } from '#lib/ip-address.ts';
 import type { RunOnHost } from '#node/network/linux/host/host-commands.ts';
 import type { NetworkPlan } from '#node/network/linux/network-plan.ts';
 
 export const CLUSTER_DOMAIN = 'cluster.local';
 const PID_FILE = 'dnsmasq.pid';
+const LOCK_FILE = 'dnsmasq.lock';
 const OPEN_DIR = 0o755;
 const EXIT_POLLS = 200;
 const EXIT_POLL_MS = 10;
@@ -48,11 +50,13 @@ export class DnsServer {
       await mkdir(path, { recursive: true, mode: OPEN_DIR });
       await chmod(path, OPEN_DIR);
     }
-    await writeFile(`${file}.${process.pid}`, text);
-    await rename(`${file}.${process.pid}`, file);
+    const temporary = `${file}.${randomSuffix()}`;
+    await writeFile(temporary, text);
+    await rename(temporary, file);
     if (running !== undefined) await stop(running.pid);
     try {
-      await this.#run('dnsmasq', [`--conf-file=${file}`]);
+      // One start at a time: it ends when the pid file is written.
+      await this.#run('flock', ['--close', join(this.#dir, LOCK_FILE), 'dnsmasq', `--conf-file=${file}`]);
     } catch (error) {
       if ((await this.#find())?.file !== file) throw error;
     }

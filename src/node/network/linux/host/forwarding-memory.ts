@@ -2,8 +2,9 @@
  * The memory of what is guarded (forwarding.ts), as a file: the guard itself is lost if somebody flushes all rules of the
  * host. A restart of the machine resets all settings, so the memory ends with it.
  */
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { randomSuffix } from '#lib/ids.ts';
 import type { Guard } from '#node/network/linux/host/guard-rules.ts';
 
 const FILE = 'forwarding.json';
@@ -20,9 +21,13 @@ export async function readGuardMemory(dir: string): Promise<Guard> {
 /** Replaces the file as a whole. */
 export async function writeGuardMemory(dir: string, guard: Guard): Promise<void> {
   await mkdir(dir, { recursive: true });
-  const temporary = join(dir, `${FILE}.${process.pid}`);
+  const temporary = join(dir, `${FILE}.${randomSuffix()}`);
   await writeFile(temporary, JSON.stringify({ bootId: await readBootId(), ...guard }));
   await rename(temporary, join(dir, FILE));
+}
+
+export async function removeGuardMemory(dir: string): Promise<void> {
+  await rm(join(dir, FILE), { force: true });
 }
 
 function parse(text: string): Partial<Guard> & { bootId?: string } {

@@ -6,6 +6,8 @@
  * switch it on there, only replies and translated connections may pass from these interfaces. Frames between two ports
  * of a foreign bridge, which pass here if br_netfilter is on, are not routed: `bridged` lets them pass.
  */
+import { buildDeletion } from '#node/network/linux/host/rule-sets.ts';
+
 export const GUARD_TABLE = 'selfsame_guard';
 
 export interface Guard {
@@ -43,28 +45,30 @@ table ${table} {
 `;
 }
 
-/** Builds what sets the content of the guard; `bridges` are those of this plane, `foreignBridges` all other ones. */
+/**
+ * Builds what changes the content of the guard. Another agent may change it at the same time, so only those elements are
+ * deleted that were found before. `bridges` are those of this plane, `foreignBridges` all other ones.
+ */
 export function buildGuardElements(
-  guard: Guard,
+  { guard, before }: { readonly guard: Guard; readonly before: Guard },
   bridges: readonly string[],
   foreignBridges: readonly string[],
 ): string {
   const table = `inet ${GUARD_TABLE}`;
   const add = (set: string, elements: readonly string[]) =>
     elements.length === 0 ? '' : `add element ${table} ${set} { ${elements.join(', ')} }\n`;
+  const replace = (set: string, from: readonly string[], to: readonly string[]) => {
+    const gone = from.filter((element) => !to.includes(element));
+    return buildDeletion('inet', GUARD_TABLE, set, gone) + add(set, to);
+  };
+  const pairs = foreignBridges.map((name) => `${quote(name)} . ${quote(name)}`);
+  const everywhere = ({ isEverywhere6 }: Guard) => (isEverywhere6 ? ['ipv6'] : []);
   return [
     add('bridges', bridges.map(quote)),
-    `flush set ${table} bridged\n`,
-    add(
-      'bridged',
-      foreignBridges.map((name) => `${quote(name)} . ${quote(name)}`),
-    ),
-    `flush set ${table} interfaces4\n`,
-    add('interfaces4', guard.interfaces4.map(quote)),
-    `flush set ${table} interfaces6\n`,
-    add('interfaces6', guard.interfaces6.map(quote)),
-    `flush set ${table} everywhere6\n`,
-    add('everywhere6', guard.isEverywhere6 ? ['ipv6'] : []),
+    add('bridged', pairs),
+    replace('interfaces4', before.interfaces4.map(quote), guard.interfaces4.map(quote)),
+    replace('interfaces6', before.interfaces6.map(quote), guard.interfaces6.map(quote)),
+    replace('everywhere6', everywhere(before), everywhere(guard)),
   ].join('');
 }
 

@@ -11,7 +11,12 @@ import { ensureBridges, listBridges, removeBridges } from '#node/network/linux/h
 import { DnsServer } from '#node/network/linux/host/dns-server.ts';
 import { findForeignRules } from '#node/network/linux/host/foreign-rules.ts';
 import { decideForwarding, FORWARDING_SETTINGS } from '#node/network/linux/host/forwarding.ts';
-import { joinGuards, readGuardMemory, writeGuardMemory } from '#node/network/linux/host/forwarding-memory.ts';
+import {
+  joinGuards,
+  readGuardMemory,
+  removeGuardMemory,
+  writeGuardMemory,
+} from '#node/network/linux/host/forwarding-memory.ts';
 import { checkSubnets } from '#node/network/linux/host/free-subnets.ts';
 import {
   buildGuardElements,
@@ -119,6 +124,7 @@ export class LinuxHostSide implements HostSide {
       await removeBridges(this.#run, this.plan);
       for (const { family, table } of this.#ruleSets()) await deleteTable(this.#run, { family, table });
       await this.#removeGuard();
+      await removeGuardMemory(this.#dir);
     });
   }
 
@@ -177,17 +183,20 @@ export class LinuxHostSide implements HostSide {
     const { bridge, silentBridge, subnets } = this.plan;
     const own = [bridge, silentBridge];
     const routes = await readRoutes(this.#run);
+    // In this order: another agent that has written a setting has guarded the interface before.
+    const found = await readSettings(this.#run, FORWARDING_SETTINGS);
+    const before = joinGuards(await readGuardMemory(this.#dir), await this.#readGuard());
     const { guard, settings } = decideForwarding({
-      settings: await readSettings(this.#run, FORWARDING_SETTINGS),
+      settings: found,
       bridge,
       families: subnets.map(({ address }) => address.family),
       outside4: devicesOutside(routes, 4, own),
       outside6: devicesOutside(routes, 6, own),
-      remembered: joinGuards(await readGuardMemory(this.#dir), await this.#readGuard()),
+      remembered: before,
     });
     const foreign = (await listBridges(this.#run)).filter((name) => !own.includes(name));
     const rules: RuleSet = { family: 'inet', table: GUARD_TABLE, text: buildGuardRules() };
-    await loadRules(this.#run, [rules], buildGuardElements(guard, [bridge], foreign));
+    await loadRules(this.#run, [rules], buildGuardElements({ guard, before }, [bridge], foreign));
     await writeGuardMemory(this.#dir, guard);
     await writeSettings(this.#run, settings);
   }
