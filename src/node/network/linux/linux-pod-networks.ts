@@ -22,6 +22,7 @@ import { InterfaceConnector, type ConnectorStep } from '#node/network/linux/inte
 import { planNetwork, type NetworkPlan } from '#node/network/linux/network-plan.ts';
 import { PodNamespaces } from '#node/network/linux/pod-namespace.ts';
 import { loadFacts, PodRecords, type ConnectedInterface, type PodRecord } from '#node/network/linux/pod-record.ts';
+import { launcherIn } from '#node/network/linux/run-network-program.ts';
 import {
   PodNetworkError,
   type NetworkRequest,
@@ -38,6 +39,8 @@ interface LinuxPodNetworksOptions {
   /** Creates the host's side of the default network. */
   readonly hostSide: (plan: NetworkPlan) => HostSide;
   readonly pluginDirs?: readonly string[];
+  /** The path of the network namespace of the host; that of this process if absent. */
+  readonly namespace?: string;
   /** Called after each step, for tests that end in between. */
   readonly afterStep?: (step: AttachStep) => void | Promise<void>;
 }
@@ -69,7 +72,9 @@ export class LinuxPodNetworks implements PodNetworks {
   #repair: Promise<void> = Promise.resolve();
   #isClosed = false;
 
-  constructor({ nodeDir, clock, log, hostSide, pluginDirs = PLUGIN_DIRS, afterStep }: LinuxPodNetworksOptions) {
+  constructor(options: LinuxPodNetworksOptions) {
+    const { nodeDir, clock, log, hostSide, pluginDirs = PLUGIN_DIRS, namespace, afterStep } = options;
+    const launcher = launcherIn(namespace);
     this.#clock = clock;
     this.#log = log;
     this.#hostSide = hostSide;
@@ -77,12 +82,14 @@ export class LinuxPodNetworks implements PodNetworks {
     this.#directory = join(nodeDir, 'network');
     this.#namespaces = new PodNamespaces(nodeDir);
     this.#recordFiles = new PodRecords(this.#directory);
-    this.#cni = new CniRunner({ pluginDirs, cacheDir: join(this.#directory, 'cni') });
+    this.#cni = new CniRunner({ pluginDirs, launcher, cacheDir: join(this.#directory, 'cni') });
     this.#dhcp = new DhcpServers(join(this.#directory, 'dhcp'));
     this.#connector = new InterfaceConnector({
       cni: this.#cni,
       namespaces: this.#namespaces,
+      launcher,
       host: () => this.#usableHost(),
+      knownHost: () => this.#host,
       afterStep: this.#afterStep,
     });
   }
@@ -132,7 +139,7 @@ export class LinuxPodNetworks implements PodNetworks {
       const known = record.request.interfaces.find(({ attachment }) => attachment.podInterface === podInterface);
       if (isConnected && isDeepStrictEqual(known, tap)) return;
       const others = withoutInterface(record, podInterface);
-      if (known !== undefined) await this.#connector.disconnect(id, known, connectionOf(record, podInterface));
+      if (known !== undefined) await this.#connector.disconnect(id, known);
       const request = { ...others.request, interfaces: [...others.request.interfaces, tap] };
       await this.#write({ ...others, request });
       try {
@@ -226,8 +233,7 @@ export class LinuxPodNetworks implements PodNetworks {
     const record = this.#attached(id);
     const tap = record.request.interfaces.find(({ attachment }) => attachment.podInterface === podInterface);
     if (tap === undefined) return;
-    const connection = connectionOf(record, podInterface);
-    await this.#connector.disconnect(id, tap, connection);
+    await this.#connector.disconnect(id, tap);
     await this.#write(withoutInterface(record, podInterface));
     await this.#serve(id);
   }
@@ -243,9 +249,8 @@ export class LinuxPodNetworks implements PodNetworks {
     for (const podInterface of (await this.#cni.interfaces(id)).sort().reverse()) {
       await this.#cni.delete(id, podInterface).catch((error: unknown) => problems.push(error));
     }
-    for (const { hostInterface } of record?.interfaces ?? []) {
-      if (hostInterface !== undefined)
-        await this.#host?.forget(hostInterface).catch((error: unknown) => problems.push(error));
+    for (const tap of record?.request.interfaces ?? []) {
+      await this.#connector.forget(id, tap).catch((error: unknown) => problems.push(error));
     }
     await this.#afterStep('disconnected');
     await this.#namespaces.delete(id).catch((error: unknown) => problems.push(error));

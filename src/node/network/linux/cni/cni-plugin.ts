@@ -8,6 +8,8 @@ export type CniCommand = 'ADD' | 'CHECK' | 'DEL';
 
 interface CniPluginRun {
   readonly directories: readonly string[];
+  /** Words that come before the path of the plugin; for plugins that run in another namespace than this process. */
+  readonly launcher: readonly string[];
   readonly timeoutMs: number;
   readonly command: CniCommand;
   readonly type: string;
@@ -24,10 +26,11 @@ const PERMANENT_CODES: ReadonlySet<number> = new Set([1, 2, 6, 7]);
 
 /** Returns the result that the plugin printed; undefined if it printed nothing, which only ADD must not do. */
 export async function runCniPlugin(run: CniPluginRun): Promise<Record<string, unknown> | undefined> {
-  const { command, type, directories, timeoutMs, signal, input } = run;
+  const { command, type, directories, launcher, timeoutMs, signal, input } = run;
   const path = await findPlugin(type, directories);
   const env = { PATH, LC_ALL: 'C', ...run.env, CNI_COMMAND: command, CNI_PATH: directories.join(':') };
-  const ended = await runBounded(path, [], { input, env, timeoutMs, maxOutputBytes: MAX_OUTPUT_BYTES, signal });
+  const [program, ...args] = [...launcher, path];
+  const ended = await runBounded(program, args, { input, env, timeoutMs, maxOutputBytes: MAX_OUTPUT_BYTES, signal });
   const printed = parseObject(ended.stdout);
   const fail = (problem: string, permanent = false) =>
     new CniError(`CNI plugin "${type}" failed at ${command}: ${problem}`, { permanent });

@@ -36,6 +36,8 @@ interface CacheEntry {
 
 interface CniRunnerOptions {
   readonly pluginDirs: readonly string[];
+  /** Words that come before the path of a plugin. */
+  readonly launcher?: readonly string[];
   /** Exists. */
   readonly cacheDir: string;
   /** The limit of each plugin. */
@@ -132,11 +134,12 @@ export class CniRunner {
   ): Promise<Record<string, unknown> | undefined> {
     const plugin = config.plugins[index];
     if (plugin === undefined) throw new CniError(`CNI configuration "${config.name}" has no plugin ${index}`);
-    const { pluginDirs, timeoutMs = TIMEOUT_MS } = this.#options;
+    const { pluginDirs, launcher = [], timeoutMs = TIMEOUT_MS } = this.#options;
     return runCniPlugin({
       command,
       type: plugin.type,
       directories: pluginDirs,
+      launcher,
       timeoutMs,
       input: pluginInput(config, plugin, { prevResult: result, capabilities: attachment.capabilities }),
       env: {
