@@ -343,8 +343,12 @@ export class LinuxPodNetworks implements PodNetworks {
     );
     for (const [id, { state }] of this.#records) {
       if (this.#isClosed) return;
-      if (state === 'attaching') continue;
-      await this.#takeTurn(id, () => this.#repairGuest(id)).catch((error: unknown) => this.#warn(id, error));
+      // Nobody waits for a plugin that hangs, except for the next call for its guest.
+      if (state === 'detaching' && !this.#turns.has(id)) {
+        void this.#takeTurn(id, () => this.#repairGuest(id)).catch((error: unknown) => this.#warn(id, error));
+      } else if (state === 'attached') {
+        await this.#takeTurn(id, () => this.#repairGuest(id)).catch((error: unknown) => this.#warn(id, error));
+      }
     }
   }
 

@@ -24,7 +24,7 @@ const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /** The codes of the specification that a repetition does not change: version, field, configuration. */
 const PERMANENT_CODES: ReadonlySet<number> = new Set([1, 2, 6, 7]);
 
-/** Returns the result that the plugin printed; undefined if it printed nothing, which only ADD must not do. */
+/** Returns the result that the plugin printed. Only that of ADD matters. */
 export async function runCniPlugin(run: CniPluginRun): Promise<Record<string, unknown> | undefined> {
   const { command, type, directories, launcher, timeoutMs, signal, input } = run;
   const path = await findPlugin(type, directories);
@@ -45,7 +45,7 @@ export async function runCniPlugin(run: CniPluginRun): Promise<Record<string, un
     }
     case 'succeeded':
   }
-  if (printed === undefined && (command === 'ADD' || ended.stdout.trim() !== '')) {
+  if (printed === undefined && command === 'ADD') {
     const found = ended.stdout.trim() === '' ? 'nothing' : JSON.stringify(shorten(ended.stdout));
     throw fail(`it printed ${found}; expected a result as JSON`);
   }
@@ -70,6 +70,6 @@ async function findPlugin(type: string, directories: readonly string[]): Promise
   }
   throw new CniError(
     `CNI plugin "${type}" is not in ${directories.join(', ')}; install it, for example with Debian's containernetworking-plugins`,
-    { permanent: true },
+    { permanent: true, isMissing: true },
   );
 }

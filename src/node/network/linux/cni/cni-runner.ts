@@ -121,7 +121,10 @@ export class CniRunner {
   async #undo(entry: CacheEntry, last: number): Promise<Error[]> {
     const problems: Error[] = [];
     for (let index = last; index >= 0; index--) {
-      await this.#run('DEL', entry, index, undefined).catch((error: Error) => problems.push(error));
+      await this.#run('DEL', entry, index, undefined).catch((error: Error) => {
+        // A plugin that is not installed has added nothing, or will never remove it: the namespace is removed anyway.
+        if (!(error instanceof CniError && error.isMissing)) problems.push(error);
+      });
     }
     return problems;
   }
