@@ -47,6 +47,12 @@ interface ConnectorOptions {
   readonly afterStep: (step: ConnectorStep) => void | Promise<void>;
 }
 
+interface ConnectOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Called when the side of the guest has its addresses, so that DHCP can be started while the plugins run. */
+  readonly onReady?: (plan: InterfacePlan) => void;
+}
+
 /** Characters of the name of a port that are left after the prefix. */
 const PORT_CHARACTERS = 6;
 /** An MTU for the tap until the one of the network is known. */
@@ -70,11 +76,11 @@ export class InterfaceConnector {
   }
 
   /** Connects an interface, silently. Leaves what it has made if it fails. */
-  connect(request: NetworkRequest, tap: TapRequest, signal: AbortSignal | undefined): Promise<ConnectedInterface> {
+  connect(request: NetworkRequest, tap: TapRequest, options: ConnectOptions = {}): Promise<ConnectedInterface> {
     const { network } = tap.attachment;
     return network.type === 'default'
-      ? this.#connectDefault(request, tap, signal)
-      : this.#connectForeign(request, tap, network.config, signal);
+      ? this.#connectDefault(request, tap, options)
+      : this.#connectForeign(request, tap, network.config, options);
   }
 
   planOf(tap: TapRequest, { facts }: ConnectedInterface): InterfacePlan {
@@ -84,7 +90,7 @@ export class InterfaceConnector {
   async #connectDefault(
     request: NetworkRequest,
     tap: TapRequest,
-    signal: AbortSignal | undefined,
+    { signal, onReady }: ConnectOptions,
   ): Promise<ConnectedInterface> {
     const { id, user } = request;
     const host = this.#host();
@@ -99,6 +105,7 @@ export class InterfaceConnector {
       nft: rulesOf(plan),
     });
     await this.#namespaces.run(id, script, signal);
+    onReady?.(plan);
     await this.#afterStep('prepared');
     const capabilities = defaultNetworkCapabilities(tap, facts);
     const result = await this.#add(request, tap, defaultNetworkConfig(host.plan, tap, facts), capabilities, signal);
@@ -120,7 +127,7 @@ export class InterfaceConnector {
     request: NetworkRequest,
     tap: TapRequest,
     text: string,
-    signal: AbortSignal | undefined,
+    { signal, onReady }: ConnectOptions,
   ): Promise<ConnectedInterface> {
     const { id, user } = request;
     const { podInterface, binding, addresses } = tap.attachment;
@@ -147,6 +154,7 @@ export class InterfaceConnector {
     await this.#namespaces.run(id, podScript({ ip, nft: rulesOf(plan) }), signal);
     if (binding === 'bridge') await this.#bridge(id, plan, signal);
     else await this.#afterStep('bound');
+    onReady?.(plan);
     return { podInterface, facts: storeFacts(facts) };
   }
 
@@ -165,18 +173,26 @@ export class InterfaceConnector {
     if (network.type === 'default') await host?.forget(this.#portName(id, podInterface, host.plan));
   }
 
-  /** Connects a silent interface with its network, and announces its addresses. */
-  async activate(id: string, tap: TapRequest, connection: ConnectedInterface): Promise<void> {
+  /**
+   * Connects a silent interface with its network, and announces its addresses. `isNew`: the guest has not been started yet.
+   * With the bridge binding it announces itself then.
+   */
+  async activate(
+    id: string,
+    tap: TapRequest,
+    connection: ConnectedInterface,
+    { isNew = false }: { readonly isNew?: boolean } = {},
+  ): Promise<void> {
     const plan = this.planOf(tap, connection);
     const { hostInterface, podInterface } = connection;
-    const announce = announceScript(plan);
+    const announce = isNew && plan.binding === 'bridge' ? '' : announceScript(plan);
     if (hostInterface === undefined) {
       await this.#namespaces.run(id, `${podScript({ nft: withoutSilentRules(podInterface) })}${announce}`);
       return;
     }
     await this.#move(hostInterface, this.#host().plan.bridge);
     await this.#afterStep('moved');
-    await this.#namespaces.run(id, announce);
+    if (announce !== '') await this.#namespaces.run(id, announce);
   }
 
   async silence(id: string, _tap: TapRequest, { hostInterface, podInterface }: ConnectedInterface): Promise<void> {

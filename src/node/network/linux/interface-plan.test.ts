@@ -91,14 +91,6 @@ describe('an interface is refused', () => {
 });
 
 describe('the rules of masquerade', () => {
-  test('replace all of an earlier version', () => {
-    assert.deepEqual(masqueradeRules(masqueraded()).split('\n').slice(0, 3), [
-      'table inet selfsame_eth0',
-      'delete table inet selfsame_eth0',
-      'table inet selfsame_eth0 {',
-    ]);
-  });
-
   test('translate one to one', () => {
     const rules = masqueradeRules(masqueraded());
     assert.deepEqual(chain(rules, 'to_guest'), [

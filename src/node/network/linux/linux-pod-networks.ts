@@ -19,6 +19,7 @@ import { DhcpServers } from '#node/network/linux/dhcp/dhcp-server.ts';
 import { dnsmasqConfig } from '#node/network/linux/dhcp/dnsmasq-config.ts';
 import type { HostSide } from '#node/network/linux/host-port.ts';
 import { InterfaceConnector, type ConnectorStep } from '#node/network/linux/interface-connector.ts';
+import type { InterfacePlan } from '#node/network/linux/interface-plan.ts';
 import { planNetwork, type NetworkPlan } from '#node/network/linux/network-plan.ts';
 import { PodNamespaces } from '#node/network/linux/pod-namespace.ts';
 import { loadFacts, PodRecords, type ConnectedInterface, type PodRecord } from '#node/network/linux/pod-record.ts';
@@ -143,9 +144,9 @@ export class LinuxPodNetworks implements PodNetworks {
       const request = { ...others.request, interfaces: [...others.request.interfaces, tap] };
       await this.#write({ ...others, request });
       try {
-        const connected = await this.#connector.connect(request, tap, undefined);
+        const connected = await this.#connector.connect(request, tap);
         await this.#write({ ...others, request, interfaces: [...others.interfaces, connected] });
-        await this.#serve(id);
+        await this.#serveAgain(id);
         if (!record.isSilent) await this.#connector.activate(id, tap, connected);
       } catch (error) {
         await this.#unplug(id, podInterface);
@@ -203,24 +204,33 @@ export class LinuxPodNetworks implements PodNetworks {
     }
     if (found !== undefined || this.#leftovers.has(id)) await this.#detach(id);
     checkRequest(request);
+    let serving: Promise<unknown> = Promise.resolve();
     try {
       await this.#write({ version: 1, state: 'attaching', isSilent, request: plain(request), interfaces: [] });
       await this.#afterStep('recorded');
       await this.#namespaces.create(id, signal);
       await this.#afterStep('namespace');
+      const plans: InterfacePlan[] = [];
+      const onReady = (plan: InterfacePlan) => {
+        plans.push(plan);
+        if (plans.length < request.interfaces.length) return;
+        serving = this.#serve(request, plans);
+        serving.catch(() => undefined); // Awaited below.
+      };
       for (const tap of request.interfaces) {
-        const connected = await this.#connector.connect(request, tap, signal);
+        const connected = await this.#connector.connect(request, tap, { signal, onReady });
         const record = this.#recordOf(id);
         await this.#write({ ...record, interfaces: [...record.interfaces, connected] });
       }
-      await this.#serve(id);
+      await serving;
       await this.#afterStep('dhcp');
-      if (!isSilent) await this.#applySilence(id, false);
+      if (!isSilent) await this.#applySilence(id, false, { isNew: true });
       await this.#afterStep('activated');
       signal?.throwIfAborted();
       await this.#write({ ...this.#recordOf(id), state: 'attached' });
       return this.#network(id);
     } catch (error) {
+      await serving.catch(() => undefined);
       await this.#detach(id).catch((problem: unknown) => this.#warn(id, problem));
       throw toPodNetworkError(
         error,
@@ -235,7 +245,7 @@ export class LinuxPodNetworks implements PodNetworks {
     if (tap === undefined) return;
     await this.#connector.disconnect(id, tap);
     await this.#write(withoutInterface(record, podInterface));
-    await this.#serve(id);
+    await this.#serveAgain(id);
   }
 
   async #detach(id: string): Promise<void> {
@@ -274,24 +284,30 @@ export class LinuxPodNetworks implements PodNetworks {
     await this.#applySilence(id, isSilent);
   }
 
-  async #applySilence(id: string, isSilent: boolean): Promise<void> {
+  async #applySilence(id: string, isSilent: boolean, options: { readonly isNew?: boolean } = {}): Promise<void> {
     const record = this.#recordOf(id);
     for (const tap of record.request.interfaces) {
       const connection = connectionOf(record, tap.attachment.podInterface);
       if (connection === undefined) continue;
       if (isSilent) await this.#connector.silence(id, tap, connection);
-      else await this.#connector.activate(id, tap, connection);
+      else await this.#connector.activate(id, tap, connection, options);
     }
   }
 
-  /** Starts the DHCP server for the interfaces of the record. */
-  async #serve(id: string): Promise<void> {
-    const { request, interfaces } = this.#recordOf(id);
-    const plans = request.interfaces.flatMap((tap) => {
-      const connection = interfaces.find(({ podInterface }) => podInterface === tap.attachment.podInterface);
+  /** Starts the DHCP server for the interfaces of the record, after one has come or gone. */
+  async #serveAgain(id: string): Promise<void> {
+    const record = this.#recordOf(id);
+    const plans = record.request.interfaces.flatMap((tap) => {
+      const connection = connectionOf(record, tap.attachment.podInterface);
       return connection === undefined ? [] : [this.#connector.planOf(tap, connection)];
     });
-    const { hostname, searchDomains } = request.network;
+    await this.#serve(record.request, plans);
+  }
+
+  async #serve(
+    { id, network: { hostname, searchDomains } }: NetworkRequest,
+    plans: readonly InterfacePlan[],
+  ): Promise<void> {
     const config = dnsmasqConfig(plans, { pidFile: this.#dhcp.pidFile(id), hostname, searchDomains });
     await this.#dhcp.replace(id, this.#namespaces.path(id), config);
   }
