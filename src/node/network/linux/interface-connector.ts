@@ -14,6 +14,7 @@ import {
 } from '#node/network/linux/default-network.ts';
 import type { HostSide } from '#node/network/linux/host-port.ts';
 import { planInterface, type InterfacePlan, type NetworkFacts } from '#node/network/linux/interface-plan.ts';
+import type { NetworkPlan } from '#node/network/linux/network-plan.ts';
 import type { PodNamespaces } from '#node/network/linux/pod-namespace.ts';
 import { loadFacts, storeFacts, type ConnectedInterface, type PodRecord } from '#node/network/linux/pod-record.ts';
 import {
@@ -37,9 +38,19 @@ export type ConnectorStep = 'prepared' | 'added' | 'allowed' | 'bound' | 'moved'
 interface ConnectorOptions {
   readonly cni: CniRunner;
   readonly namespaces: PodNamespaces;
+  /** Words that run a program in the namespace of the host. */
+  readonly launcher: readonly string[];
   /** Throws if there is no default network. */
   readonly host: () => HostSide;
+  /** Undefined if there is no default network. */
+  readonly knownHost: () => HostSide | undefined;
   readonly afterStep: (step: ConnectorStep) => void | Promise<void>;
+}
+
+interface ConnectOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Called when the side of the guest has its addresses, so that DHCP can be started while the plugins run. */
+  readonly onReady?: (plan: InterfacePlan) => void;
 }
 
 /** Characters of the name of a port that are left after the prefix. */
@@ -50,22 +61,26 @@ const SMALLEST_MTU = 1280;
 export class InterfaceConnector {
   readonly #cni: CniRunner;
   readonly #namespaces: PodNamespaces;
+  readonly #launcher: readonly string[];
   readonly #host: () => HostSide;
+  readonly #knownHost: () => HostSide | undefined;
   readonly #afterStep: (step: ConnectorStep) => void | Promise<void>;
 
-  constructor({ cni, namespaces, host, afterStep }: ConnectorOptions) {
+  constructor({ cni, namespaces, launcher, host, knownHost, afterStep }: ConnectorOptions) {
     this.#cni = cni;
     this.#namespaces = namespaces;
+    this.#launcher = launcher;
     this.#host = host;
+    this.#knownHost = knownHost;
     this.#afterStep = afterStep;
   }
 
   /** Connects an interface, silently. Leaves what it has made if it fails. */
-  connect(request: NetworkRequest, tap: TapRequest, signal: AbortSignal | undefined): Promise<ConnectedInterface> {
+  connect(request: NetworkRequest, tap: TapRequest, options: ConnectOptions = {}): Promise<ConnectedInterface> {
     const { network } = tap.attachment;
     return network.type === 'default'
-      ? this.#connectDefault(request, tap, signal)
-      : this.#connectForeign(request, tap, network.config, signal);
+      ? this.#connectDefault(request, tap, options)
+      : this.#connectForeign(request, tap, network.config, options);
   }
 
   planOf(tap: TapRequest, { facts }: ConnectedInterface): InterfacePlan {
@@ -75,7 +90,7 @@ export class InterfaceConnector {
   async #connectDefault(
     request: NetworkRequest,
     tap: TapRequest,
-    signal: AbortSignal | undefined,
+    { signal, onReady }: ConnectOptions,
   ): Promise<ConnectedInterface> {
     const { id, user } = request;
     const host = this.#host();
@@ -90,6 +105,7 @@ export class InterfaceConnector {
       nft: rulesOf(plan),
     });
     await this.#namespaces.run(id, script, signal);
+    onReady?.(plan);
     await this.#afterStep('prepared');
     const capabilities = defaultNetworkCapabilities(tap, facts);
     const result = await this.#add(request, tap, defaultNetworkConfig(host.plan, tap, facts), capabilities, signal);
@@ -111,7 +127,7 @@ export class InterfaceConnector {
     request: NetworkRequest,
     tap: TapRequest,
     text: string,
-    signal: AbortSignal | undefined,
+    { signal, onReady }: ConnectOptions,
   ): Promise<ConnectedInterface> {
     const { id, user } = request;
     const { podInterface, binding, addresses } = tap.attachment;
@@ -138,6 +154,7 @@ export class InterfaceConnector {
     await this.#namespaces.run(id, podScript({ ip, nft: rulesOf(plan) }), signal);
     if (binding === 'bridge') await this.#bridge(id, plan, signal);
     else await this.#afterStep('bound');
+    onReady?.(plan);
     return { podInterface, facts: storeFacts(facts) };
   }
 
@@ -150,18 +167,32 @@ export class InterfaceConnector {
     await this.#host().allow({ hostInterface, macAddress, addresses: addresses.map(({ pod }) => pod) });
   }
 
-  /** Connects a silent interface with its network, and announces its addresses. */
-  async activate(id: string, tap: TapRequest, connection: ConnectedInterface): Promise<void> {
+  /** Removes the permission of `allow`, also if no record says that it was given. */
+  async forget(id: string, { attachment: { network, podInterface } }: TapRequest): Promise<void> {
+    const host = this.#knownHost();
+    if (network.type === 'default') await host?.forget(this.#portName(id, podInterface, host.plan));
+  }
+
+  /**
+   * Connects a silent interface with its network, and announces its addresses. `isNew`: the guest has not been started yet.
+   * With the bridge binding it announces itself then.
+   */
+  async activate(
+    id: string,
+    tap: TapRequest,
+    connection: ConnectedInterface,
+    { isNew = false }: { readonly isNew?: boolean } = {},
+  ): Promise<void> {
     const plan = this.planOf(tap, connection);
     const { hostInterface, podInterface } = connection;
-    const announce = announceScript(plan);
+    const announce = isNew && plan.binding === 'bridge' ? '' : announceScript(plan);
     if (hostInterface === undefined) {
       await this.#namespaces.run(id, `${podScript({ nft: withoutSilentRules(podInterface) })}${announce}`);
       return;
     }
     await this.#move(hostInterface, this.#host().plan.bridge);
     await this.#afterStep('moved');
-    await this.#namespaces.run(id, announce);
+    if (announce !== '') await this.#namespaces.run(id, announce);
   }
 
   async silence(id: string, _tap: TapRequest, { hostInterface, podInterface }: ConnectedInterface): Promise<void> {
@@ -170,10 +201,10 @@ export class InterfaceConnector {
   }
 
   /** Removes one interface, whether complete or not; the namespace and its other interfaces stay. */
-  async disconnect(id: string, tap: TapRequest, connection: ConnectedInterface | undefined): Promise<void> {
+  async disconnect(id: string, tap: TapRequest): Promise<void> {
     const { podInterface, binding } = tap.attachment;
     await this.#cni.delete(id, podInterface);
-    if (connection?.hostInterface !== undefined) await this.#host().forget(connection.hostInterface);
+    await this.forget(id, tap);
     const facts = { addresses: [], gateways: [], nameservers: [], mtu: SMALLEST_MTU };
     const plan = planInterface({ ...tap, attachment: { ...tap.attachment, binding: 'bridge' } }, facts);
     const table = ruleTableOf(podInterface);
@@ -189,7 +220,7 @@ export class InterfaceConnector {
   async misplacedPorts(records: readonly PodRecord[]): Promise<string[]> {
     if (records.length === 0) return [];
     const { bridge, silentBridge } = this.#host().plan;
-    const links = JSON.parse(await runNetworkProgram('ip', ['-json', 'link', 'show'])) as {
+    const links = JSON.parse(await this.#runIp(['-json', 'link', 'show'])) as {
       ifname: string;
       master?: string;
     }[];
@@ -209,34 +240,40 @@ export class InterfaceConnector {
    * The bridge, which drops everything because it is down, was set up by the plugin.
    */
   async #renamePort(id: string, podInterface: string, found: string): Promise<string> {
-    const { portPrefix, silentBridge } = this.#host().plan;
-    const name = this.portName(id, podInterface, portPrefix);
+    const { plan } = this.#host();
+    const name = this.#portName(id, podInterface, plan);
     const commands = [
-      `link set dev ${silentBridge} down`,
+      `link set dev ${plan.silentBridge} down`,
       `link set dev ${found} down`,
       `link set dev ${found} name ${name} up`,
     ];
-    await runNetworkProgram('ip', ['-batch', '-'], { input: `${commands.join('\n')}\n` });
+    await this.#runIp(['-batch', '-'], { input: `${commands.join('\n')}\n` });
     return name;
   }
 
   /** The name follows from the guest, so that it is known after a kill -9. */
-  portName(id: string, podInterface: string, prefix: string): string {
+  #portName(id: string, podInterface: string, { portPrefix }: NetworkPlan): string {
     const hash = createHash('sha256')
       .update(`${this.#namespaces.path(id)} ${podInterface}`)
       .digest()
       .readUInt32BE();
-    return prefix + hash.toString(36).slice(-PORT_CHARACTERS).padStart(PORT_CHARACTERS, '0');
+    return portPrefix + hash.toString(36).slice(-PORT_CHARACTERS).padStart(PORT_CHARACTERS, '0');
   }
 
   async #move(hostInterface: string, bridge: string): Promise<void> {
-    await runNetworkProgram('ip', ['link', 'set', 'dev', hostInterface, 'master', bridge]);
+    await this.#runIp(['link', 'set', 'dev', hostInterface, 'master', bridge]);
   }
 
   async #bridge(id: string, plan: InterfacePlan, signal: AbortSignal | undefined): Promise<void> {
     const sysctls = [[`ipv6/conf/${plan.podInterface}/disable_ipv6`, 1] as const];
     await this.#namespaces.run(id, podScript({ sysctls, ip: bridgeCommands(plan) }), signal);
     await this.#afterStep('bound');
+  }
+
+  /** Runs ip in the namespace of the host. */
+  #runIp(args: readonly string[], options: { input?: string } = {}): Promise<string> {
+    const [program, ...before] = [...this.#launcher, 'ip'] as const;
+    return runNetworkProgram(program, [...before, ...args], options);
   }
 
   #add(
