@@ -24,7 +24,7 @@ import {
   buildGuardRules,
   GUARD_TABLE,
   quote,
-  type Guard,
+  type ForwardingGuard,
 } from '#node/network/linux/host/guard-rules.ts';
 import {
   HostCommandError,
@@ -49,7 +49,7 @@ import type { NetworkPlan } from '#node/network/linux/network-plan.ts';
 const INTERFACE_CHARACTERS = 15;
 const MAC_ADDRESS = /^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/i;
 
-export interface HostSideOptions {
+interface HostSideOptions {
   readonly plan: NetworkPlan;
   /**
    * A directory that all agents of the plane on this machine share, and no other plane. Other users must be able to
@@ -219,7 +219,7 @@ export class LinuxHostSide implements HostSide {
     await writeSettings(this.#run, settings);
   }
 
-  async #readGuard(): Promise<Guard> {
+  async #readGuard(): Promise<ForwardingGuard> {
     const read = async (set: string) =>
       (await readElements(this.#run, 'inet', GUARD_TABLE, set)).map(([name = '']) => name);
     return {
