@@ -68,7 +68,9 @@ test("everything is installed with the operator's own permissions, and reported 
   assert.deepEqual(
     items.map(({ metadata }: Loose) => metadata.name),
     [
+      'guestnetworks.network.selfsame.io',
       'kubevirts.kubevirt.io',
+      'networkaddresses.network.selfsame.io',
       'storageprofiles.cdi.kubevirt.io',
       'virtualmachineidentities.identity.selfsame.io',
       'virtualmachineinstancemigrations.kubevirt.io',
@@ -133,6 +135,11 @@ const drifts: Record<string, Drift> = {
     read: ({ rules }) => rules,
     want: [
       { apiGroups: ['kubevirt.io'], resources: ['kubevirts'], verbs: ['get', 'list', 'watch'] },
+      {
+        apiGroups: ['network.selfsame.io'],
+        resources: ['guestnetworks', 'networkaddresses'],
+        verbs: ['get', 'list', 'watch'],
+      },
       { apiGroups: ['kubevirt.io'], resources: ['virtualmachines'], verbs: ['get', 'list', 'watch'] },
       { apiGroups: ['snapshot.kubevirt.io'], resources: ['virtualmachinerestores'], verbs: ['get', 'list', 'watch'] },
       { apiGroups: ['kubevirt.io'], resources: ['virtualmachineinstances'], verbs: ['get'] },
