@@ -3,7 +3,7 @@
  * (objects/node-policies.ts) restrict each node to its own instances, volumes and snapshots.
  */
 import { AGENT_CERTIFICATES } from '#api/agent-certificate.ts';
-import { SUBRESOURCES_GROUP } from '#api/names.ts';
+import { NETWORK_GROUP, SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { PolicyRule } from '#kube/cluster-kinds.ts';
 import {
   CORE,
@@ -20,6 +20,8 @@ export const nodeRules: readonly PolicyRule[] = [
   vmRule(READ_VERBS, 'virtualmachineinstances'),
   vmRule(['patch', 'update'], 'virtualmachineinstances/status'),
   identityRule(['get'], 'virtualmachineidentities'),
+  // The network whose guests Services reach.
+  policyRule(READ_VERBS, NETWORK_GROUP, 'guestnetworks'),
   // The addresses of other node agents, for migrations.
   policyRule(['get'], CORE, 'nodes'),
   // The certificate that identifies the node to our components.

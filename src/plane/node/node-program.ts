@@ -17,7 +17,9 @@ import { copyImages, realImages } from '#node/hypervisor/fake/copy-images.ts';
 import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { createQemuHypervisor } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
+import { planNetwork } from '#node/network/linux/network-plan.ts';
 import { nativeProgram } from '#node/pods/native-program.ts';
+import { nftRuleSets } from '#node/services/nft.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { createVolumes } from '#node/volumes/local/volumes.ts';
 import { obtainAgentIdentity, type AgentIdentity, type TlsIdentity } from '#plane/node/agent-identity.ts';
@@ -68,6 +70,8 @@ interface NodeProgram {
 }
 
 const LOCALHOST = '127.0.0.1';
+/** All agents of a machine write the names of Services here, and the DNS server of the network reads them. */
+const NETWORKS_DIR = '/run/selfsame/networks';
 
 /** Rejects if it cannot start or is aborted, after cleaning up. */
 export async function startNodeProgram(options: NodeProgramOptions): Promise<NodeProgram> {
@@ -113,6 +117,8 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
       sandboxed,
       hostDir: nodeDir,
       runProgram: nativeProgram({ command: options.program, cwd: nodeDir }),
+      // Clusters route Services themselves, with kube-proxy or what they use instead.
+      ...(sandboxed && cluster === undefined && { services: serviceTools }),
       programAccess: { dir: join(nodeDir, 'pods'), server, certificateAuthority },
       clock,
       log,
@@ -129,6 +135,12 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
     throw error;
   }
 }
+
+const serviceTools = {
+  rules: nftRuleSets(),
+  hostsDir: (key: string) => join(NETWORKS_DIR, key, 'hosts'),
+  planNetwork,
+};
 
 /**
  * Keeps the access to the API current: reloads the kubeconfig and, on a cluster, renews it. Returns a stop function.
