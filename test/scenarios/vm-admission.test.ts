@@ -192,6 +192,7 @@ const PATHS: Record<string, string> = {
   ValidatingAdmissionPolicyBinding: '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings',
   VirtualMachine: VMS,
   VirtualMachineRestore: '/apis/snapshot.kubevirt.io/v1beta1/namespaces/golden/virtualmachinerestores',
+  Service: '/api/v1/namespaces/golden/services',
   VirtualMachineSnapshot: '/apis/snapshot.kubevirt.io/v1beta1/namespaces/golden/virtualmachinesnapshots',
 };
 
