@@ -1,5 +1,6 @@
 /** Networks of guests with real namespaces, plugins, rules and DHCP. The guests are namespaces behind taps. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -217,6 +218,47 @@ describe('the network of a guest', { skip }, () => {
     assert.deepEqual([...next.list()].sort(), ['guest-1', 'guest-2']);
     assert.equal(next.get('guest-1')?.namespace, namespace);
     for (const id of next.list()) await next.detach(id);
+    assert.deepEqual(await scene.leftovers(), NOTHING);
+  });
+
+  test('connects guests of networks with one family', async (t) => {
+    for (const { subnet, address, gateway } of [
+      { subnet: '10.244.0.0/16', address: '10.244.0.5', gateway: GATEWAY },
+      { subnet: 'fd00:10:244::/64', address: 'fd00:10:244::5', gateway: GATEWAY_6 },
+    ]) {
+      const scene = new PodScene(t, [subnet]);
+      const { pods } = await scene.node();
+      const tap = aTap({ addresses: [`${address}/${subnet.split('/')[1]}`] });
+      const { namespace } = await pods.attach(aRequest([tap]), { isSilent: false });
+      const guest = scene.guest();
+      configureMasqueraded(guest);
+      await scene.join(guest, namespace);
+      const inside = guest.start('serve', '7000');
+      const outside = scene.host.start('serve', '7001');
+      await Promise.all([inside, outside].map((program) => program.until((line) => line === 'ready')));
+      const streams = [scene.host.start('talk', address, '7000'), guest.start('talk', gateway, '7001')];
+      await Promise.all(streams.map((stream) => stream.until(isNumber)));
+      await pods.detach('guest-1');
+      assert.deepEqual(await scene.leftovers(), NOTHING);
+    }
+  });
+
+  test('reports a namespace that cannot be removed, and removes it later', async (t) => {
+    const scene = new PodScene(t);
+    const { pods } = await scene.node();
+    const { namespace } = await pods.attach(aRequest(), { isSilent: false });
+    execFileSync('mount', ['--bind', namespace, namespace]);
+    await assert.rejects(
+      pods.detach('guest-1'),
+      /^PodNetworkError: Cannot remove the network of guest guest-1: .*; it is tried again$/,
+    );
+    assert.deepEqual(pods.list(), ['guest-1']);
+    assert.equal(pods.get('guest-1'), undefined);
+    const other = aRequest([aTap({ addresses: ['10.244.0.6/16'] })], 'guest-2');
+    await pods.attach(other, { isSilent: false });
+    await pods.detach('guest-2');
+    await scene.clock.advance(10_000);
+    while (pods.list().length > 0) await sleep(20);
     assert.deepEqual(await scene.leftovers(), NOTHING);
   });
 

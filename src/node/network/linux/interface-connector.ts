@@ -190,14 +190,17 @@ export class InterfaceConnector {
       await this.#namespaces.run(id, `${podScript({ nft: withoutSilentRules(podInterface) })}${announce}`);
       return;
     }
-    await this.#move(hostInterface, this.#host().plan.bridge);
+    // A network that cannot be repaired now may still work.
+    const host = this.#knownHost() ?? this.#host();
+    await this.#move(hostInterface, host.plan.bridge);
     await this.#afterStep('moved');
     if (announce !== '') await this.#namespaces.run(id, announce);
   }
 
-  async silence(id: string, _tap: TapRequest, { hostInterface, podInterface }: ConnectedInterface): Promise<void> {
-    if (hostInterface !== undefined) await this.#move(hostInterface, this.#host().plan.silentBridge);
-    else await this.#namespaces.run(id, podScript({ nft: silentRules(podInterface) }));
+  /** Works without a default network, too: a port without a bridge is silent. */
+  async silence(id: string, { hostInterface, podInterface }: ConnectedInterface): Promise<void> {
+    if (hostInterface === undefined) await this.#namespaces.run(id, podScript({ nft: silentRules(podInterface) }));
+    else await this.#move(hostInterface, this.#knownHost()?.plan.silentBridge);
   }
 
   /** Removes one interface, whether complete or not; the namespace and its other interfaces stay. */
@@ -260,8 +263,10 @@ export class InterfaceConnector {
     return portPrefix + hash.toString(36).slice(-PORT_CHARACTERS).padStart(PORT_CHARACTERS, '0');
   }
 
-  async #move(hostInterface: string, bridge: string): Promise<void> {
-    await this.#runIp(['link', 'set', 'dev', hostInterface, 'master', bridge]);
+  /** Moves a port into a bridge, or out of all. */
+  async #move(hostInterface: string, bridge: string | undefined): Promise<void> {
+    const target = bridge === undefined ? ['nomaster'] : ['master', bridge];
+    await this.#runIp(['link', 'set', 'dev', hostInterface, ...target]);
   }
 
   async #bridge(id: string, plan: InterfacePlan, signal: AbortSignal | undefined): Promise<void> {

@@ -295,7 +295,7 @@ export class LinuxPodNetworks implements PodNetworks {
     for (const tap of record.request.interfaces) {
       const connection = connectionOf(record, tap.attachment.podInterface);
       if (connection === undefined) continue;
-      if (isSilent) await this.#connector.silence(id, tap, connection);
+      if (isSilent) await this.#connector.silence(id, connection);
       else await this.#connector.activate(id, tap, connection, options);
     }
   }
@@ -322,9 +322,15 @@ export class LinuxPodNetworks implements PodNetworks {
     if (await this.#dhcp.restart(id, this.#namespaces.path(id))) {
       this.#log.warn({ domain: id }, 'The DHCP server of a guest had ended; started it again');
     }
-    const { request } = this.#recordOf(id);
-    for (const { attachment } of request.interfaces) {
-      if (attachment.network.type === 'cni') await this.#cni.check(id, attachment.podInterface);
+    const record = this.#recordOf(id);
+    for (const tap of record.request.interfaces) {
+      const { network, podInterface } = tap.attachment;
+      const connection = connectionOf(record, podInterface);
+      if (network.type === 'default' || connection === undefined) continue;
+      // The agent may have ended between the record and its effect; setDefaultNetwork repairs ports of our own network.
+      if (record.isSilent) await this.#connector.silence(id, connection);
+      else await this.#connector.activate(id, tap, connection);
+      await this.#cni.check(id, podInterface);
     }
   }
 
