@@ -42,6 +42,8 @@ export interface VmWorld {
   readonly sharers?: ValueSharers;
   /** The MAC addresses of the VM that other VMs have, too. */
   readonly sharedMacs?: readonly SharedMac[];
+  /** Names of networks of the template for which there is no NetworkAttachmentDefinition. */
+  readonly missingNetworks?: readonly string[];
   /** The claims that a start needs. */
   readonly claims: readonly NeededClaim[];
   /** Names of the claims of the VM that are being deleted: disks of its template, and its persistent state. */

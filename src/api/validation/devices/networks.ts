@@ -1,3 +1,4 @@
+import { findForeignNamespace } from '#api/network/network-attachment-definition.ts';
 import { checkNames, listSetKeys } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { Network } from '#api/domain/interface.ts';
@@ -35,6 +36,20 @@ export function checkNetworks({ domain, networks = [] }: VmiSpec, path: string):
     errors.push(invalidValue(`${at}.name`, network.name, text));
   }
   return errors;
+}
+
+/** Checks that definitions are in the namespace of the VM or in the shared one; undefined: the namespace is not known. */
+export function checkNetworkNamespaces(
+  spec: Pick<VmiSpec, 'networks'> | undefined,
+  path: string,
+  namespace: string | undefined,
+): FieldError[] {
+  if (namespace === undefined) return [];
+  return (spec?.networks ?? []).flatMap(({ multus }, i) => {
+    const name = multus?.networkName;
+    const problem = name === undefined || !isDefinitionName(name) ? undefined : findForeignNamespace(name, namespace);
+    return problem === undefined ? [] : [invalidValue(`${path}.networks[${i}].multus.networkName`, name, problem)];
+  });
 }
 
 function isDefinitionName(text: string): boolean {
