@@ -25,12 +25,17 @@ ip                                   iproute2            run
 losetup                              mount               run
 /sbin/mkfs.ext4                      e2fsprogs           run
 flock                                util-linux          run
+/usr/sbin/nft                        nftables            run
+/usr/sbin/dnsmasq                    dnsmasq-base        run
+/usr/lib/cni/bridge                  containernetworking-plugins run
+/usr/bin/python3                     python3             test
 virsh                                libvirt-clients     test
 virt-qemu-run                        libvirt-daemon-driver-qemu test
 bsdtar                               libarchive-tools    test
 zsh                                  zsh                 test
 fish                                 fish                test
 ssh                                  openssh-client      test
+/sbin/dhclient                       isc-dhcp-client     test
 vncviewer                            tigervnc-viewer     test
 gvnccapture                          gvncviewer          test
 Xvfb                                 xvfb                test

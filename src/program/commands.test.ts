@@ -38,6 +38,7 @@ const DEFAULTS: UpOptions = {
   auditLogMaxSize: 64,
   auditLogMaxBackup: 8,
   eventTtl: 3_600_000,
+  guestSubnets: 'none',
 };
 
 interface UpCase {
@@ -79,6 +80,10 @@ const upCases: Record<string, UpCase> = {
     want: { audit: 'all-writes', auditLogMaxSize: 1, auditLogMaxBackup: 2 },
   },
   'accepts the lifetime of Events': { args: ['--event-ttl', '1h30m'], want: { eventTtl: 5_400_000 } },
+  'accepts the subnets of guests': {
+    args: ['--guest-subnets', '10.50.0.0/16, fd00:50::/64'],
+    want: { guestSubnets: ['10.50.0.0/16', 'fd00:50::/64'] },
+  },
   'takes the last of a repeated flag': { args: ['--port', '1', '--port', '2'], want: { port: 2 } },
 };
 
@@ -166,6 +171,14 @@ const mistakes: Record<string, UsageCase> = {
   'more nodes than one machine should have': {
     argv: ['up', '--nodes', '101'],
     error: invalid('101', '"--nodes" flag', 'a number from 0 to 100'),
+  },
+  'a subnet of guests that is not one': {
+    argv: ['up', '--guest-subnets', '10.50.0.1/16'],
+    error: invalid(
+      '10.50.0.1/16',
+      '"--guest-subnets" flag',
+      'none or subnets: "10.50.0.1/16" is not a subnet: the network is 10.50.0.0/16; write it like 10.244.0.0/16 or fd00:10:244::/64',
+    ),
   },
   'an unknown hypervisor': {
     argv: ['up', '--hypervisor', 'xen'],

@@ -1,9 +1,18 @@
 /** Kinds of flags that several commands of selfsame have: paths, ports, addresses, names and times. Pure. */
 import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { parseGuestSubnets } from '#api/network/guest-subnets.ts';
+import { formatIpNetwork } from '#lib/ip-address.ts';
 import { parseGoDuration } from '#kube/go/go-duration.ts';
 import { nameErrors } from '#kube/names.ts';
-import { checkedFlag, choiceFlag, type Flag, type FlagHeader, type FlagTable } from '#lib/command-line/flag.ts';
+import {
+  checkedFlag,
+  choiceFlag,
+  FlagValueError,
+  type Flag,
+  type FlagHeader,
+  type FlagTable,
+} from '#lib/command-line/flag.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
 import type { LogLevel } from '#lib/log.ts';
 
@@ -122,6 +131,17 @@ export function durationFlag(header: FlagHeader, fallback: string): Flag<number>
     mustBe: 'a duration from 1s to 8760h, such as 30m or 1h30m',
     read,
   });
+}
+
+/** Creates a flag for the subnets of a GuestNetwork, separated by commas, or `none`. `fallback` has the same format. */
+export function guestSubnetsFlag(header: FlagHeader, fallback: string): Flag<'none' | readonly string[]> {
+  const parse = (text: string): 'none' | readonly string[] => {
+    if (text === 'none') return 'none';
+    const subnets = parseGuestSubnets(text.split(',').map((part) => part.trim()));
+    if (typeof subnets === 'string') throw new FlagValueError(`must be none or subnets: ${subnets}`);
+    return subnets.map(formatIpNetwork);
+  };
+  return { defaultText: fallback, ...header, value: 'SUBNETS', fallback: parse(fallback), parse };
 }
 
 export function nodeNameFlag<F extends string | undefined>(header: FlagHeader, fallback: F): Flag<string | F> {

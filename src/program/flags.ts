@@ -6,6 +6,7 @@ import {
   addressFlag,
   dnsNameFlag,
   durationFlag,
+  guestSubnetsFlag,
   lifetimeFlag,
   logLevelFlag,
   nodeNameFlag,
@@ -35,6 +36,16 @@ const guestFlags = {
     'auto',
   ),
 };
+
+/** The value of --guest-subnets if it is not given: `none`, or subnets separated by commas. */
+const DEFAULT_GUEST_SUBNETS = 'none';
+const guestSubnets = guestSubnetsFlag(
+  {
+    name: 'guest-subnets',
+    help: 'subnets of the network of guests, one of IPv4 and one of IPv6, for example 10.50.0.0/16,fd00:50::/64; none for no such network. Used if no GuestNetwork exists',
+  },
+  DEFAULT_GUEST_SUBNETS,
+);
 
 const dataDirFlag = (help: string) => pathInProgram({ name: 'data-dir', value: 'DIR', help }, '.selfsame');
 const listenHost = addressFlag({ name: 'host', help: 'IP address (or localhost) to listen on' }, '127.0.0.1', {
@@ -96,6 +107,7 @@ export const upFlags = withFlagVariables({
     0,
     MAX_NODES,
   ),
+  guestSubnets,
   ...guestFlags,
 });
 export type UpOptions = FlagValues<typeof upFlags>;
@@ -158,6 +170,7 @@ export const installFlags = withFlagVariables({
     name: 'dry-run',
     help: 'with --apply: let the API server validate everything without changing it',
   }),
+  guestSubnets,
 });
 export type InstallOptions = FlagValues<typeof installFlags>;
 

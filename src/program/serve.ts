@@ -15,11 +15,12 @@ export async function up(options: UpOptions, env: EnvironmentVariables, stopped 
   return await serve(options, stopped, async (parts) => {
     // Imported lazily to keep help and version fast.
     const { startPlane } = await import('#plane/embedded/plane.ts');
-    const { hypervisor, accel, logLevel, nodes } = options;
+    const { hypervisor, accel, logLevel, nodes, guestSubnets } = options;
     const nodeFlags = ['--hypervisor', hypervisor, '--accel', accel, '--log-level', logLevel];
     const plane = await startPlane({
       ...parts,
       nodes,
+      guestNetwork: guestSubnets === 'none' ? undefined : { subnets: guestSubnets },
       program: { ...PROGRAM, nodeFlags, env: withoutFlagVariables(env) },
     });
     return { stop: plane.stop, text: welcome(plane, nodes) };

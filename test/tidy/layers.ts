@@ -197,8 +197,16 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     why: 'the port of networks, and a hypervisor that uses it, know no implementation',
   },
   'node/network/linux': {
-    sees: [...VALUES, 'node/hardware', 'node/network'],
-    why: 'networks are devices and rules of this machine; the agent looks up the objects and decides when',
+    sees: [...VALUES, 'node/hardware', 'node/network', 'node/network/linux/cni'],
+    why: "it connects guests; the host's side of their network is behind a port",
+  },
+  'node/network/linux/cni': {
+    sees: ['lib', 'kube'],
+    why: 'it runs any plugin chain for any container, as the specification of CNI demands',
+  },
+  'node/network/linux/host': {
+    sees: ['lib', 'node/network/linux'],
+    why: 'bridges, rules and DNS of the host know ports with addresses, and nothing of guests and pods',
   },
   'node/network/fake': {
     sees: [...VALUES, 'node/hardware', 'node/network'],

@@ -110,11 +110,18 @@ const cases: Record<string, Case> = {
   },
   'an address of an earlier VM of the same name that may still exist is not': {
     world: { requested: { default: ['10.244.0.99'] }, all: [anAddress('10.244.0.99', FORMER)] },
-    problem: `NetworkAddressConflict: address 10.244.0.99 of interface "default" belongs to VirtualMachine ns/db; ${ASK}`,
+    problem: `NetworkAddressConflict: address 10.244.0.99 of interface "default" belongs to VirtualMachine "db"; ${ASK}`,
   },
   'an address of another VM': {
     world: { requested: { default: ['10.244.0.99'] }, all: [anAddress('10.244.0.99', OTHER)], isAbandoned: () => true },
-    problem: `NetworkAddressConflict: address 10.244.0.99 of interface "default" belongs to VirtualMachine ns/other; ${ASK}`,
+    problem: `NetworkAddressConflict: address 10.244.0.99 of interface "default" belongs to VirtualMachine "other"; ${ASK}`,
+  },
+  'an address of a VM in another namespace': {
+    world: {
+      requested: { default: ['10.244.0.99'] },
+      all: [anAddress('10.244.0.99', { ...OTHER, namespace: 'secret' })],
+    },
+    problem: `NetworkAddressConflict: address 10.244.0.99 of interface "default" belongs to a VirtualMachine in another namespace, which kubectl get networkaddress 10.244.0.99 shows; ${ASK}`,
   },
   'one address for two interfaces': {
     world: {

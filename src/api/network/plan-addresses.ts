@@ -51,7 +51,7 @@ export interface AddressWorld {
 }
 
 /** A reason why the instance cannot have its addresses. */
-export interface AddressProblem {
+interface AddressProblem {
   readonly reason: 'NetworkAddressConflict' | 'NetworkAddressesExhausted' | 'NetworkAddressUnavailable';
   readonly message: string;
 }
@@ -125,8 +125,13 @@ function chooseRequested(
   if (holder === undefined) return { nic, subnet, address };
   const isUsable = isOwn(world, holder) || (isOfSameName(world.owner, holder) && world.isAbandoned(holder));
   if (isUsable) return { nic, subnet, address, holder };
-  const { owner } = holder.spec;
-  return conflict(address, nic, `belongs to ${owner.kind} ${owner.namespace}/${owner.name}`);
+  return conflict(address, nic, `belongs to ${describeOwner(holder, world.owner)}`);
+}
+
+/** Names the owner only if it is in the same namespace: the reader may not be allowed to see others. */
+function describeOwner({ metadata, spec: { owner } }: Stored<NetworkAddress>, { namespace }: AddressOwner): string {
+  if (owner.namespace === namespace) return `${owner.kind} "${owner.name}"`;
+  return `a ${owner.kind} in another namespace, which kubectl get networkaddress ${metadata.name} shows`;
 }
 
 const ASK = `ask for another one with the annotation ${REQUESTED_ADDRESSES_ANNOTATION}`;

@@ -18,8 +18,6 @@ export const REQUEST_EXAMPLE = '{"default":["10.244.0.9"]}';
 /** The longest annotation that is parsed. */
 const MAX_TEXT = 16_384;
 
-type Annotations = Readonly<Record<string, string>> | undefined;
-
 /** Returns the addresses, or a sentence that says what is wrong with the text. */
 export function parseRequestedAddresses(text: string): RequestedAddresses | string {
   if (text.length > MAX_TEXT) return `must have at most ${MAX_TEXT} characters`;
@@ -34,10 +32,10 @@ export function parseRequestedAddresses(text: string): RequestedAddresses | stri
   return value as RequestedAddresses;
 }
 
-/** Returns the addresses of the annotation; none if it is absent or not valid. */
-export function requestedAddressesIn(annotations: Annotations): RequestedAddresses {
-  const text = annotations?.[REQUESTED_ADDRESSES_ANNOTATION];
-  const parsed = text === undefined ? {} : parseRequestedAddresses(text);
+/** Returns the addresses that annotations ask for; none if the annotation is absent or not valid. */
+export function requestedAddressesIn(annotations: unknown): RequestedAddresses {
+  const text = isRecord(annotations) ? annotations[REQUESTED_ADDRESSES_ANNOTATION] : undefined;
+  const parsed = typeof text === 'string' ? parseRequestedAddresses(text) : {};
   return typeof parsed === 'string' ? {} : parsed;
 }
 

@@ -6,6 +6,10 @@
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
+import { DEFAULT_NETWORK, GUEST_NETWORKS } from '#api/network/guest-network.ts';
+import { NETWORK_ADDRESSES } from '#api/network/network-address.ts';
+import { ownedAddressesOf } from '#api/network/owned-addresses.ts';
+import { ADDRESSES_BY_OWNER, ownerKeyOf } from '#controllers/shared/network/instance-addresses.ts';
 import { macAddressesOf } from '#api/identity/mac-address-index.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { LEGACY_UUID_METRIC } from '#api/identity/legacy-uuid.ts';
@@ -59,6 +63,8 @@ import {
 } from '#controllers/shared/indexes/unfinished-by-vm.ts';
 import { persistsLegacyUuid } from '#controllers/vm/identity/persist-firmware.ts';
 import {
+  addressSharerSources,
+  claimedTexts,
   type IdentityHolders,
   ValueHolders,
   vmAndSharerSource,
@@ -66,7 +72,7 @@ import {
 } from '#controllers/vm/identity/value-holders.ts';
 import { definitionKeysOf, findMissingNetworks } from '#controllers/vm/missing-networks.ts';
 import { neededClaimNames } from '#controllers/shared/launcher/needed-volumes.ts';
-import type { DeletedClaim, NeededClaim, SharedMac, VmWorld } from '#controllers/vm/vm-world.ts';
+import type { DeletedClaim, NeededClaim, SharedAddress, SharedMac, VmWorld } from '#controllers/vm/vm-world.ts';
 import { CUSTOM_RESOURCE_DEFINITIONS, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import {
@@ -123,6 +129,9 @@ function definition({
   const definitions = informer(CUSTOM_RESOURCE_DEFINITIONS);
   const networkDefinitions = informer(NETWORK_ATTACHMENT_DEFINITIONS);
   const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
+  const addresses = informer(NETWORK_ADDRESSES);
+  const networks = informer(GUEST_NETWORKS);
+  addresses.addIndex(ADDRESSES_BY_OWNER, (address) => [ownerKeyOf(address)]);
   contents.addIndex(CONTENTS_BY_VM, contentVmUids);
   indexVmsByClaim(vms);
   vms.addIndex(BY_NETWORK_DEFINITION, definitionKeysOf);
@@ -134,12 +143,20 @@ function definition({
   snapshots.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedSnapshot);
   restores.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore);
   const readLive = createLiveReader(client);
+  const sharedAddresses = new ValueHolders();
   const holders: IdentityHolders = { uuids: new ValueHolders(), macs: new ValueHolders() };
   const legacyUuids = metrics.counter(LEGACY_UUID_METRIC);
   legacyUuids.add(LEGACY_USE, 0);
   metrics.gaugeFunc(
     { name: 'selfsame_duplicate_firmware_uuids', help: 'VMs whose firmware uuid another VM has, too.' },
     () => holders.uuids.sharingCount,
+  );
+  metrics.gaugeFunc(
+    {
+      name: 'selfsame_duplicate_network_addresses',
+      help: 'IP addresses of VMs on the default network that another VM has or asks for, too.',
+    },
+    () => sharedAddresses.sharingCount,
   );
   metrics.gaugeFunc(
     { name: 'selfsame_duplicate_mac_addresses', help: 'MAC addresses of VMs that another VM has, too.' },
@@ -230,6 +247,23 @@ function definition({
     });
   }
 
+  function addressSharersOf(vm: Stored<VirtualMachine>, record: Stored<VirtualMachineIdentity> | undefined) {
+    const own = ownRecord({ vm, identity: record });
+    return claimedTexts(vm, own).flatMap((address): SharedAddress[] => {
+      const sharers = sharedAddresses.sharersOf(address, objectKey(vm));
+      return sharers === undefined ? [] : [{ address, sharers }];
+    });
+  }
+
+  function addressesOf(vm: Stored<VirtualMachine>, vmi: Stored<VirtualMachineInstance> | undefined) {
+    const held = addresses.byIndex(ADDRESSES_BY_OWNER, objectKey(vm));
+    return ownedAddressesOf(
+      held.filter(({ spec }) => spec.owner.uid === vm.metadata.uid),
+      networks.get(DEFAULT_NETWORK),
+      vmi,
+    );
+  }
+
   /**
    * Reads the VM from the server before it becomes an owner: an instance whose owner is gone would be
    * garbage-collected.
@@ -276,6 +310,10 @@ function definition({
     concurrency: CONCURRENCY,
     sources: [
       vmAndSharerSource(vms, holders),
+      ...addressSharerSources(vms, identities, sharedAddresses),
+      source(addresses, (address) => [ownerKeyOf(address)]),
+      // Decides whether the next instance asks for the addresses of the record.
+      source(networks, () => vms.list().map(objectKey)),
       // A claim that is a disk of another VM is not the state of this one.
       source(vms, vmsOfDisks, { part: (vm) => [isProtected(vm), ...allClaimKeysOfVm(vm)] }),
       // Instances and records have the name of their VM.
@@ -324,6 +362,9 @@ function definition({
         sharers: sharersOf(vm),
         sharedMacs: macSharersOf(vm),
         missingNetworks: findMissingNetworks(vm, (name) => networkDefinitions.get(name) !== undefined),
+        sharedAddresses: addressSharersOf(vm, cachedRecord),
+        addresses: addressesOf(vm, own ? named : undefined),
+        network: networks.get(DEFAULT_NETWORK),
         claims: claimsOf(vm),
         deletedClaims: deletedClaimsOf(vm),
         stateConflicts: stateConflictsOf(vm),

@@ -52,10 +52,17 @@ interface PlaneControllerParts {
   onStarted(controller: RunningController): void;
 }
 
+interface StartSteps {
+  /** Called when our kinds are served. */
+  whenServed?(): void;
+  /** Called before any controller besides the operator starts; they wait for it. */
+  beforeControllers?(): Promise<void>;
+}
+
 /** Resolves when our kinds are served and all caches are filled, or when the signal aborts. */
 export async function startPlaneControllers(
   parts: PlaneControllerParts,
-  whenServed: () => void = () => {},
+  { whenServed, beforeControllers }: StartSteps = {},
 ): Promise<void> {
   const { clientOf, informers, metrics, clock, log, signal, onStarted } = parts;
   const informer: SharedInformers['of'] = (type) => informers.of(type);
@@ -66,9 +73,10 @@ export async function startPlaneControllers(
   };
   start(operatorController(parts.trust));
   if (!(await waitUntilServed({ informer, signal }))) return;
-  whenServed();
+  whenServed?.();
   // Without the webhook, the VM controller could mistake a new VM for one of an older version.
   if (!(await waitForUuidAdmission({ informer, signal }))) return;
+  await beforeControllers?.();
   const hosts = createHostReader(parts.hosts(clientOf(DEVICE_MAP)), metrics);
   for (const controller of createControllers(hosts)) start(controller);
   await informers.waitForSync();

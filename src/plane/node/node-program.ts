@@ -18,6 +18,10 @@ import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { createQemuHypervisor } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
 import { connectGuests } from '#node/network/connect-guests.ts';
+import { guestUserOf } from '#node/hardware/guest-user.ts';
+import { readHostCniConfig } from '#node/network/linux/cni/host-cni-config.ts';
+import { LinuxHostSide } from '#node/network/linux/host/linux-host-side.ts';
+import { LinuxPodNetworks } from '#node/network/linux/linux-pod-networks.ts';
 import { createFakeNetworks } from '#node/network/fake/fake-networks.ts';
 import { nativeProgram } from '#node/pods/native-program.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
@@ -70,6 +74,8 @@ interface NodeProgram {
 }
 
 const LOCALHOST = '127.0.0.1';
+/** Files of the default network, for all agents of this machine; a directory for each network. */
+const NETWORK_DIR = '/run/selfsame';
 
 /** Rejects if it cannot start or is aborted, after cleaning up. */
 export async function startNodeProgram(options: NodeProgramOptions): Promise<NodeProgram> {
@@ -209,7 +215,7 @@ function createOwnPeers(identity: AgentIdentity, client: Client, clock: Clock): 
 
 /** Returns the hypervisor and the networks of its guests. Without sandboxes, guests are in the host's namespace. */
 function createGuestParts(options: NodeProgramOptions, sandboxed: boolean) {
-  const { nodeDir, accel, clock, log } = options;
+  const { nodeDir, accel, cluster, clock, log } = options;
   if (options.hypervisor === 'fake') {
     const simulated = { clock, dir: join(nodeDir, 'simulated'), copyImages, images: realImages };
     const podNetworks = createFakeNetworks({ dir: join(nodeDir, 'simulated-networks') });
@@ -217,6 +223,18 @@ function createGuestParts(options: NodeProgramOptions, sandboxed: boolean) {
     const hypervisor: Hypervisor = connectGuests(createFakeHypervisor(simulated), connect);
     return { hypervisor, networks: { podNetworks, hostConfig: async () => undefined } };
   }
-  const hypervisor = createQemuHypervisor({ dir: join(nodeDir, 'domains'), accel, sandboxed, clock, log });
-  return { hypervisor, networks: undefined };
+  const qemu = createQemuHypervisor({ dir: join(nodeDir, 'domains'), accel, sandboxed, clock, log });
+  if (!sandboxed) return { hypervisor: qemu, networks: undefined };
+  const podNetworks = new LinuxPodNetworks({
+    nodeDir,
+    clock,
+    log,
+    hostSide: (plan) => new LinuxHostSide({ plan, dir: join(NETWORK_DIR, plan.key) }),
+  });
+  const hypervisor = connectGuests(qemu, { networks: podNetworks, userOf: guestUserOf, log });
+  const hostConfig = async () => {
+    const config = cluster === undefined ? undefined : await readHostCniConfig();
+    return config && JSON.stringify(config);
+  };
+  return { hypervisor, networks: { podNetworks, hostConfig } };
 }

@@ -1,4 +1,7 @@
-/** EndpointSlice: the endpoints of a Service. Written by the owners of the endpoints; used to resolve services. */
+/**
+ * EndpointSlice: the endpoints of a Service. Written by controllers/endpoint-slice/ for Services with a selector, otherwise
+ * by the owners of the endpoints.
+ */
 import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { isIP } from 'node:net';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
@@ -65,7 +68,7 @@ const endpointPort = apiType(
   },
 );
 
-const endpointSlice = apiType('discovery.v1.EndpointSlice', 'A subset of the endpoints of a service.', {
+export const endpointSlice = apiType('discovery.v1.EndpointSlice', 'A subset of the endpoints of a service.', {
   addressType: required(4, oneOf(['FQDN', 'IPv4', 'IPv6']), 'Type of the addresses: IPv4, IPv6 or FQDN.'),
   endpoints: required(2, list(endpoint, { atomic: true }), 'Endpoints of the slice.'),
   ports: optional(3, list(endpointPort, { atomic: true }), 'Network ports that each endpoint exposes.', {

@@ -14,6 +14,11 @@ export interface NetworkPlan {
   readonly bridge: string;
   /** A bridge that drops everything: the port of a silent guest is here. */
   readonly silentBridge: string;
+  /**
+   * The beginning of the name of the host's end of each veth pair; up to 6 characters may follow. Rules know ports of
+   * guests by it, because not every kernel can match the bridge of a port.
+   */
+  readonly portPrefix: string;
   /** The name of our nftables tables. */
   readonly table: string;
   readonly subnets: readonly IpNetwork[];
@@ -34,6 +39,7 @@ export function planNetwork({ metadata, spec }: Stored<GuestNetwork>): NetworkPl
     key,
     bridge: `ss-${key}`,
     silentBridge: `ssq-${key}`,
+    portPrefix: `s${key}`,
     table: `selfsame_${key}`,
     subnets,
     gateways: subnets.map((subnet) => addressAt(subnet, 1n)),

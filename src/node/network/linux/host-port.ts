@@ -1,0 +1,25 @@
+/** The interface between the networks of guests and the host's side of the default network. */
+import type { IpAddress } from '#lib/ip-address.ts';
+import type { NetworkPlan } from '#node/network/linux/network-plan.ts';
+
+/** The port of one guest on the bridge of the host. */
+export interface HostPort {
+  /** The host's end of the veth pair. Begins with `portPrefix` of the plan. */
+  readonly hostInterface: string;
+  /** The MAC address that the guest or its pod may use. */
+  readonly macAddress: string;
+  readonly addresses: readonly IpAddress[];
+}
+
+export interface HostSide {
+  readonly plan: NetworkPlan;
+  /** Creates or repairs bridges, rules, forwarding and DNS. */
+  ensure(): Promise<void>;
+  /**
+   * Allows exactly this MAC and these addresses (ARP and neighbour messages included) on the port. Before it, everything
+   * from the port is dropped.
+   */
+  allow(port: HostPort): Promise<void>;
+  /** Removes the permission. Does nothing if there is none. */
+  forget(hostInterface: string): Promise<void>;
+}
