@@ -10,6 +10,8 @@ type ConfigResult = { readonly config: string } | { readonly problem: string };
 const MAX_CONFIG_BYTES = 64 * 1024;
 const MAX_PLUGINS = 16;
 const MAX_DEPTH = 32;
+/** The default of the plugin. */
+const PLUGIN_BRIDGE = 'cni0';
 const DEFAULT_VERSION = '1.0.0';
 const PLUGIN = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$/;
 
@@ -32,6 +34,28 @@ export function readDefinitionConfig(text: string, name: string): ConfigResult {
   if (problem !== undefined) return { problem: `spec.config: ${problem}` };
   const shared = plugins === undefined ? {} : rest;
   return { config: JSON.stringify({ ...shared, cniVersion, name: ownName, plugins: list }) };
+}
+
+/** A bridge of the host that a configuration list connects guests with. */
+interface HostBridge {
+  readonly name: string;
+  /** True if the plugin gives the bridge an address, and therefore creates it. */
+  readonly isGateway: boolean;
+  /** The VLAN of the guests; undefined: the same as that of the host. */
+  readonly vlan?: number;
+}
+
+/** Returns the bridges that the `bridge` plugins of a configuration list name. */
+export function hostBridgesIn(config: string): HostBridge[] {
+  const list = parseObject(config)?.['plugins'];
+  const plugins = Array.isArray(list) ? list.filter(isRecord) : [];
+  return plugins
+    .filter(({ type }) => type === 'bridge')
+    .map(({ bridge, isGateway, isDefaultGateway, ipMasq, vlan }) => ({
+      name: typeof bridge === 'string' && bridge !== '' ? bridge : PLUGIN_BRIDGE,
+      isGateway: isGateway === true || isDefaultGateway === true || ipMasq === true,
+      ...(typeof vlan === 'number' && vlan !== 0 && { vlan }),
+    }));
 }
 
 function findPluginProblem(plugin: unknown): string | undefined {

@@ -31,7 +31,7 @@ export const storageProfileDefinition = foreignDefinition({
  * The definition of NetworkAttachmentDefinitions, for clusters without Multus. Names and fields are those of the Network
  * Plumbing Working Group.
  */
-const networkAttachmentDefinition = foreignDefinition({
+export const networkAttachmentDefinition = foreignDefinition({
   type: NETWORK_ATTACHMENT_DEFINITIONS,
   shortNames: ['net-attach-def'],
   singular: 'network-attachment-definition',
