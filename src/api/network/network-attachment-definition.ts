@@ -3,6 +3,7 @@
  * with a name, for secondary networks of VMs.
  */
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
+import { nameErrors } from '#kube/names.ts';
 
 export interface NetworkAttachmentDefinition extends KubeObject {
   spec?: { config?: string };
@@ -37,6 +38,12 @@ export function definitionPlaces(networkName: string, namespace: string): readon
   return first === namespace || first === SHARED_DEFINITIONS_NAMESPACE
     ? [{ namespace: first, name: second }]
     : undefined;
+}
+
+/** Reports whether a `networkName` is well-formed: the name of a definition, or `namespace/name`. */
+export function isDefinitionName(text: string): boolean {
+  const parts = text.split('/');
+  return parts.length <= 2 && parts.every((part) => nameErrors('subdomain', part).length === 0);
 }
 
 /** Returns what is wrong with a `networkName` that names a namespace that the VM may not use; otherwise undefined. */

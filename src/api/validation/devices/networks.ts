@@ -1,9 +1,8 @@
-import { findForeignNamespace } from '#api/network/network-attachment-definition.ts';
+import { findForeignNamespace, isDefinitionName } from '#api/network/network-attachment-definition.ts';
 import { checkNames, listSetKeys } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { Network } from '#api/domain/interface.ts';
 import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
-import { nameErrors } from '#kube/names.ts';
 import { IpAddressError, parseIpNetwork } from '#lib/ip-address.ts';
 
 /** A prefix of a private network: the guest needs two addresses besides the first and the last one. */
@@ -50,11 +49,6 @@ export function checkNetworkNamespaces(
     const problem = name === undefined || !isDefinitionName(name) ? undefined : findForeignNamespace(name, namespace);
     return problem === undefined ? [] : [invalidValue(`${path}.networks[${i}].multus.networkName`, name, problem)];
   });
-}
-
-function isDefinitionName(text: string): boolean {
-  const parts = text.split('/');
-  return parts.length <= 2 && parts.every((part) => nameErrors('subdomain', part).length === 0);
 }
 
 function checkCidrs({ pod = {} }: Network, path: string): FieldError[] {
