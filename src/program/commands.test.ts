@@ -38,7 +38,7 @@ const DEFAULTS: UpOptions = {
   auditLogMaxSize: 64,
   auditLogMaxBackup: 8,
   eventTtl: 3_600_000,
-  guestSubnets: 'none',
+  guestSubnets: 'auto',
 };
 
 interface UpCase {
@@ -177,7 +177,7 @@ const mistakes: Record<string, UsageCase> = {
     error: invalid(
       '10.50.0.1/16',
       '"--guest-subnets" flag',
-      'none or subnets: "10.50.0.1/16" is not a subnet: the network is 10.50.0.0/16; write it like 10.244.0.0/16 or fd00:10:244::/64',
+      'auto, none or subnets: "10.50.0.1/16" is not a subnet: the network is 10.50.0.0/16; write it like 10.244.0.0/16 or fd00:10:244::/64',
     ),
   },
   'an unknown hypervisor': {

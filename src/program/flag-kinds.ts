@@ -133,15 +133,19 @@ export function durationFlag(header: FlagHeader, fallback: string): Flag<number>
   });
 }
 
-/** Creates a flag for the subnets of a GuestNetwork, separated by commas, or `none`. `fallback` has the same format. */
-export function guestSubnetsFlag(header: FlagHeader, fallback: string): Flag<'none' | readonly string[]> {
-  const parse = (text: string): 'none' | readonly string[] => {
-    if (text === 'none') return 'none';
+/** Creates a flag for the subnets of a GuestNetwork, separated by commas, or one of the words. The first is the default. */
+export function guestSubnetsFlag<const W extends string>(
+  header: FlagHeader,
+  words: readonly [W, ...W[]],
+): Flag<W | readonly string[]> {
+  const parse = (text: string): W | readonly string[] => {
+    const word = words.find((each) => each === text);
+    if (word !== undefined) return word;
     const subnets = parseGuestSubnets(text.split(',').map((part) => part.trim()));
-    if (typeof subnets === 'string') throw new FlagValueError(`must be none or subnets: ${subnets}`);
+    if (typeof subnets === 'string') throw new FlagValueError(`must be ${words.join(', ')} or subnets: ${subnets}`);
     return subnets.map(formatIpNetwork);
   };
-  return { defaultText: fallback, ...header, value: 'SUBNETS', fallback: parse(fallback), parse };
+  return { defaultText: words[0], ...header, value: 'SUBNETS', fallback: words[0], parse };
 }
 
 export function nodeNameFlag<F extends string | undefined>(header: FlagHeader, fallback: F): Flag<string | F> {

@@ -37,15 +37,8 @@ const guestFlags = {
   ),
 };
 
-/** The value of --guest-subnets if it is not given: `none`, or subnets separated by commas. */
-const DEFAULT_GUEST_SUBNETS = 'none';
-const guestSubnets = guestSubnetsFlag(
-  {
-    name: 'guest-subnets',
-    help: 'subnets of the network of guests, one of IPv4 and one of IPv6, for example 10.50.0.0/16,fd00:50::/64; none for no such network. Used if no GuestNetwork exists',
-  },
-  DEFAULT_GUEST_SUBNETS,
-);
+const GUEST_SUBNETS =
+  'subnets of the network of guests, one of IPv4 and one of IPv6, for example 10.50.0.0/16,fd00:50::/64; none for no such network';
 
 const dataDirFlag = (help: string) => pathInProgram({ name: 'data-dir', value: 'DIR', help }, '.selfsame');
 const listenHost = addressFlag({ name: 'host', help: 'IP address (or localhost) to listen on' }, '127.0.0.1', {
@@ -107,7 +100,13 @@ export const upFlags = withFlagVariables({
     0,
     MAX_NODES,
   ),
-  guestSubnets,
+  guestSubnets: guestSubnetsFlag(
+    {
+      name: 'guest-subnets',
+      help: `${GUEST_SUBNETS}; auto for free ones, or none where guests have no network namespaces (simulated guests, without root). Used if no GuestNetwork exists`,
+    },
+    ['auto', 'none'],
+  ),
   ...guestFlags,
 });
 export type UpOptions = FlagValues<typeof upFlags>;
@@ -170,7 +169,9 @@ export const installFlags = withFlagVariables({
     name: 'dry-run',
     help: 'with --apply: let the API server validate everything without changing it',
   }),
-  guestSubnets,
+  guestSubnets: guestSubnetsFlag({ name: 'guest-subnets', help: `${GUEST_SUBNETS}. Used if no GuestNetwork exists` }, [
+    'none',
+  ]),
 });
 export type InstallOptions = FlagValues<typeof installFlags>;
 

@@ -1,4 +1,5 @@
 /** `selfsame up` and `selfsame engine`, which own a data directory and serve the API. */
+import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import type { AuditOptions } from '#engine/audit/audit-options.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
@@ -15,16 +16,26 @@ export async function up(options: UpOptions, env: EnvironmentVariables, stopped 
   return await serve(options, stopped, async (parts) => {
     // Imported lazily to keep help and version fast.
     const { startPlane } = await import('#plane/embedded/plane.ts');
-    const { hypervisor, accel, logLevel, nodes, guestSubnets } = options;
+    const { hypervisor, accel, logLevel, nodes } = options;
     const nodeFlags = ['--hypervisor', hypervisor, '--accel', accel, '--log-level', logLevel];
     const plane = await startPlane({
       ...parts,
       nodes,
-      guestNetwork: guestSubnets === 'none' ? undefined : { subnets: guestSubnets },
+      guestNetwork: await guestNetworkOf(options),
       program: { ...PROGRAM, nodeFlags, env: withoutFlagVariables(env) },
     });
     return { stop: plane.stop, text: welcome(plane, nodes) };
   });
+}
+
+/** Returns the subnets for a plane that has no network of guests yet, or undefined if it gets none. */
+async function guestNetworkOf({ guestSubnets, hypervisor, dataDir }: UpOptions) {
+  if (guestSubnets === 'none') return undefined;
+  if (guestSubnets !== 'auto') return { subnets: guestSubnets };
+  // Namespaces need root, and simulated guests have none.
+  if (hypervisor !== 'qemu' || process.getuid?.() !== 0) return undefined;
+  const { chooseFreeSubnets } = await import('#plane/node/choose-subnets.ts');
+  return { chooseSubnets: () => chooseFreeSubnets(`${hostname()} ${resolve(dataDir)}`) };
 }
 
 export async function engine(options: EngineCommandOptions): Promise<number> {

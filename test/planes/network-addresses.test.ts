@@ -209,8 +209,15 @@ test('the addresses of VMs on the default network', async (t) => {
 });
 
 test('a subnet without free addresses', async (t) => {
-  const plane = await startVmPlane(t);
-  await plane.apply(guestNetwork(['10.50.0.0/28']));
+  let choices = 0;
+  const chooseSubnets = async () => {
+    choices++;
+    return ['10.50.0.0/28'];
+  };
+  const plane = await startVmPlane(t, { guestNetwork: { chooseSubnets } });
+  assert.deepEqual((await plane.get('GuestNetwork', 'default')).spec.subnets, ['10.50.0.0/28']);
+  await plane.restartServer();
+  assert.equal(choices, 1, 'the subnets of a plane are chosen once');
   const names = Array.from({ length: 13 }, (_, i) => `vm-${String(i).padStart(2, '0')}`);
   for (const name of names) await plane.beginApply(aVm(name, RUNNING));
   await plane.settle();

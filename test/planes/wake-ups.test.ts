@@ -141,6 +141,12 @@ async function exerciseControllers(plane: VmPlane): Promise<void> {
     await api.ok('POST', url, { body });
     await plane.settle();
   };
+  await plane.beginApply({
+    apiVersion: 'network.selfsame.io/v1',
+    kind: 'GuestNetwork',
+    metadata: { name: 'default' },
+    spec: { subnets: ['10.50.0.0/24'] },
+  });
   await plane.beginApply(aClaim('disk', { storageClassName: 'shared', accessModes: ['ReadWriteMany'] }));
   await plane.beginApply(aClaim('late', { storageClassName: 'shared', accessModes: ['ReadWriteMany'] }));
   await plane.apply(aVmOnClaim('db', 'disk', { runStrategy: 'Always' }));

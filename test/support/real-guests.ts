@@ -27,6 +27,10 @@ import { spawnServer, openTransport, type Scope, type ServerProcess } from '#tes
 
 const NAMESPACE = 'default';
 const POLL_MS = 200;
+const FIRST_SUBNET = 64;
+const SUBNETS = 150;
+/** True if scripts/run-tests.sh has made a network namespace for the tests. Otherwise planes make no bridges. */
+export const isNetworkPrivate = process.env['SELFSAME_TEST_NETWORK'] === 'private';
 const TOKEN_FILE = 'SELFSAME_TOKEN_FILE=';
 /** Far longer than a guest needs on a busy machine. A test that times out reports what it waited for. */
 const PATIENCE_MS = 180_000;
@@ -82,7 +86,7 @@ export async function startRealPlane(
   { nodes = 2, flags = [] }: { nodes?: number; flags?: readonly string[] } = {},
 ): Promise<RealPlane> {
   const dataDir = mkdtempSync(join(tmpdir(), 'selfsame-e2e-'));
-  const command = ['up', '--nodes', String(nodes), '--accel', 'tcg', ...flags];
+  const command = ['up', '--nodes', String(nodes), '--accel', 'tcg', ...guestSubnets(), ...flags];
   const connect = async (port: number) => {
     const server = spawnServer(t, { dataDir, port, command });
     await server.ready;
@@ -126,6 +130,13 @@ export async function startRealPlane(
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
   });
   return plane;
+}
+
+/** Each test file has subnets of its own, because planes of several files run at the same time on one network. */
+function guestSubnets(): string[] {
+  const number = FIRST_SUBNET + (process.pid % SUBNETS);
+  const subnets = `10.${number}.0.0/16,fd00:5e1f:${number.toString(16)}::/64`;
+  return ['--guest-subnets', isNetworkPrivate ? subnets : 'none'];
 }
 
 /** Returns the documents of a YAML file as values. */

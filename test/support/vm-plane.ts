@@ -62,7 +62,7 @@ const PATIENCE_TURNS = 150;
 const MAX_ROUNDS = 150;
 const STEP_MS = 5000;
 
-export interface VmPlaneOptions extends Pick<VmPlaneServerOptions, 'storeOptions' | 'eventTtlMs'> {
+export interface VmPlaneOptions extends Pick<VmPlaneServerOptions, 'storeOptions' | 'eventTtlMs' | 'guestNetwork'> {
   readonly nodes?: number;
   /** In memory by default. */
   readonly journal?: Journal;
@@ -140,9 +140,12 @@ export class VmPlane {
 
   async #startServer(): Promise<void> {
     const nodes = directConnections(() => this.nodes);
-    const { storeOptions, eventTtlMs } = this.#options;
+    const { storeOptions, eventTtlMs, guestNetwork } = this.#options;
     const { clock } = this;
-    this.#server = await startVmPlaneServer({ journal: this.#journal, storeOptions, eventTtlMs, clock, nodes });
+    this.#server = await startVmPlaneServer({
+      ...{ journal: this.#journal, storeOptions, eventTtlMs, guestNetwork },
+      ...{ clock, nodes },
+    });
   }
 
   /**

@@ -2,8 +2,9 @@
  * Builds the VM that a restore writes: the spec of the snapshot on the restored claims. Its identity depends on the
  * name:
  *
- *   same name      firmware uuid, serial and MACs of the snapshot; without a uuid in the snapshot, the legacy uuid
- *   another name   the same, unless another VM has that uuid: then none of the three, and admission generates new ones
+ *   same name      firmware uuid, serial, MACs and requested addresses of the snapshot; without a uuid in the snapshot, the
+ *                  legacy uuid
+ *   another name   the same, unless another VM has that uuid: then none of these, and admission generates new ones
  *
  * An existing target keeps its run strategy and its delete protection; a new target is stopped. Pure.
  */

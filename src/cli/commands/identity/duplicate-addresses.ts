@@ -1,7 +1,7 @@
 /** Finds and prints VirtualMachines that share an address on the default network. Pure. */
 import { claimedAddressesOf } from '#api/network/owned-addresses.ts';
 import type { IdentitySpec, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
-import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { hasInterfaces } from '#cli/commands/identity/duplicate-macs.ts';
 import { groupDuplicates, textAt, type ListedVm } from '#cli/commands/identity/duplicate-uuids.ts';
 import { controllerUid, isRecord } from '#kube/meta.ts';
 import { alignedTable } from '#lib/terminal/table.ts';
@@ -31,14 +31,14 @@ export function toRecordedIdentity(record: unknown): [uid: string, spec: Identit
 }
 
 export function toListedAddressHolders(vm: unknown, recorded: RecordedIdentities): ListedAddressHolder[] {
-  if (!isRecord(vm) || !isRecord(vm['spec']) || !isRecord(vm['spec']['template'])) return [];
+  if (!hasInterfaces(vm)) return [];
   const owner = {
     namespace: textAt(vm, 'metadata', 'namespace'),
     name: textAt(vm, 'metadata', 'name'),
     status: textAt(vm, 'status', 'printableStatus'),
   };
   const identity = recorded.get(textAt(vm, 'metadata', 'uid'));
-  return claimedAddressesOf(vm as unknown as VirtualMachine, identity).map((claimed) => ({ ...claimed, ...owner }));
+  return claimedAddressesOf(vm, identity).map((claimed) => ({ ...claimed, ...owner }));
 }
 
 /** Returns duplicates by address; with a namespace, only those that involve a VM in it. */

@@ -12,7 +12,8 @@
  *
  * An interface is guarded (guard-rules.ts) if forwarding was off before us. Who switched it on cannot be read from the
  * kernel, so the guarded interfaces are remembered, in the guard itself and in a file. If the global switch is on, then
- * somebody else has made this host a router (Docker, an administrator), and nothing is guarded.
+ * somebody else has made this host a router (Docker, an administrator), and nothing is guarded. Otherwise an interface
+ * stays guarded as long as it exists: it may be another plane that needs it.
  */
 import type { Guard } from '#node/network/linux/host/guard-rules.ts';
 
@@ -26,8 +27,9 @@ export const FORWARDING_SETTINGS = [
 
 interface ForwardingWorld {
   readonly settings: ReadonlyMap<string, string>;
-  /** The bridges of the guests, by the families of their subnets. */
+  /** The bridge of the guests. */
   readonly bridge: string;
+  /** The families of their subnets. */
   readonly families: readonly (4 | 6)[];
   /** Interfaces with routes to the outside. */
   readonly outside4: readonly string[];
@@ -69,12 +71,17 @@ function decide6(world: ForwardingWorld): { guarded: string[]; settings: Setting
   const { settings, bridge, families, outside6, remembered } = world;
   const isOn = settings.get('ipv6/conf/all/forwarding') === '1';
   const isRouter = isOn && !remembered.isEverywhere6;
-  if (!families.includes(6) || isRouter) return { guarded: [], settings: [], isEverywhere: isOn && !isRouter };
+  const isNeeded = families.includes(6) && !isRouter;
   const force = (name: string) => `ipv6/conf/${name}/force_forwarding`;
-  if (settings.has(force('all'))) {
-    const options = { isRouter, bridge, outside: outside6, isNeeded: true, remembered: remembered.interfaces6 };
-    return { ...decideInterfaces(settings, force, options), isEverywhere: isOn };
-  }
+  const hasForce = settings.has(force('all'));
+  const interfaces = decideInterfaces(settings, force, {
+    isRouter,
+    isNeeded: isNeeded && hasForce,
+    bridge,
+    outside: isNeeded && hasForce ? outside6 : [],
+    remembered: remembered.interfaces6,
+  });
+  if (!isNeeded || hasForce) return { ...interfaces, isEverywhere: isOn && !isRouter };
   const switched: Setting[] = isOn ? [] : [['ipv6/conf/all/forwarding', '1']];
   return { guarded: [], settings: [...acceptRouters(settings, bridge), ...switched], isEverywhere: true };
 }

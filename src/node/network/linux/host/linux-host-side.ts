@@ -5,6 +5,7 @@
  * Permissions of ports are elements of the rules, so they outlive this process. It also remembers its own, and loads
  * them again with each `ensure`, in case somebody flushed the rules of the host.
  */
+import { resolve } from 'node:path';
 import type { HostPort, HostSide } from '#node/network/linux/host-port.ts';
 import { buildBridgeRules, buildPortElements, PORT_SETS } from '#node/network/linux/host/bridge-rules.ts';
 import { ensureBridges, listBridges, removeBridges } from '#node/network/linux/host/bridges.ts';
@@ -69,9 +70,9 @@ export class LinuxHostSide implements HostSide {
 
   constructor({ plan, dir, namespace }: HostSideOptions) {
     this.plan = plan;
-    this.#dir = dir;
+    this.#dir = resolve(dir);
     this.#run = runOnHost(namespace);
-    this.#dns = new DnsServer({ plan, dir, run: this.#run });
+    this.#dns = new DnsServer({ plan, dir: this.#dir, run: this.#run });
   }
 
   ensure(): Promise<void> {
