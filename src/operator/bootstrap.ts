@@ -19,6 +19,7 @@ import {
   CORE,
   READ_VERBS,
   RECORD_EVENTS_RULE,
+  networkDefinitionRule,
   networkRule,
   policyRule,
   STORAGE,
@@ -77,6 +78,7 @@ function informerRules(): PolicyRule[] {
     policyRule(watch, KUBEVIRT_GROUP, 'virtualmachines', 'virtualmachineinstances', 'virtualmachineinstancemigrations'),
     policyRule(watch, IDENTITY_GROUP, 'virtualmachineidentities'),
     networkRule(watch, 'guestnetworks', 'networkaddresses'),
+    networkDefinitionRule(watch),
     policyRule(
       watch,
       CORE,

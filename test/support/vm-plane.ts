@@ -45,6 +45,7 @@ const URLS: Readonly<Record<string, string>> = {
   VirtualMachineRestore: `/apis/snapshot.kubevirt.io/v1beta1/${NAMESPACED}/virtualmachinerestores`,
   VolumeSnapshot: `/apis/snapshot.storage.k8s.io/v1/${NAMESPACED}/volumesnapshots`,
   GuestNetwork: '/apis/network.selfsame.io/v1/guestnetworks',
+  NetworkAttachmentDefinition: `/apis/k8s.cni.cncf.io/v1/${NAMESPACED}/network-attachment-definitions`,
   NetworkAddress: '/apis/network.selfsame.io/v1/networkaddresses',
   VolumeSnapshotContent: '/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents',
 };

@@ -217,7 +217,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     why: 'it only reads from guest agents; node/domains decides what to report',
   },
   'node/guest-ports': {
-    sees: ['lib', 'node/hardware', 'node/hypervisor', 'node/network', 'node/guest-agent'],
+    sees: ['api', 'lib', 'node/hardware', 'node/hypervisor', 'node/network', 'node/guest-agent'],
     why: 'it connects to ports of guests, for any protocol',
   },
   'node/probes': {

@@ -1,9 +1,11 @@
 /** Computes the conditions of a VM: its own, and copies of those of its instance. Wording follows KubeVirt. Pure. */
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
+import { DEFINITION_MISSING } from '#api/network/missing-definition.ts';
 import { REQUESTED_ADDRESSES_ANNOTATION } from '#api/names.ts';
 import { CLAIM_DELETION } from '#api/virtual-machine/claim-deletion.ts';
 import { claimDeletionCondition } from '#controllers/vm/deleted-claims.ts';
 import { FIRMWARE_MISMATCH, firmwareMismatchCondition } from '#controllers/vm/firmware-mismatch.ts';
+import { missingNetworksCondition } from '#controllers/vm/missing-networks.ts';
 import { awaitsImport } from '#controllers/vm/identity/imported-devices.ts';
 import { awaitsRebuild, lossCondition, RECORD_LOST } from '#controllers/vm/identity/lost-record.ts';
 import { requiresRestart } from '#controllers/vm/hotplug/restart-required.ts';
@@ -32,6 +34,7 @@ const OWN_TYPES: ReadonlySet<string> = new Set([
   RECORD_LOST,
   CLAIM_DELETION,
   FIRMWARE_MISMATCH,
+  DEFINITION_MISSING,
 ]);
 
 export function vmConditions(world: VmWorld, failure: VmFailure | undefined): Conditions {
@@ -44,6 +47,7 @@ export function vmConditions(world: VmWorld, failure: VmFailure | undefined): Co
   const loss = lossCondition(world);
   const claimDeletion = claimDeletionCondition(world);
   const mismatch = firmwareMismatchCondition(world);
+  const missing = missingNetworksCondition(world);
   const mirrored = vmi?.status?.conditions ?? [];
   const ready = mirrored.find(({ type }) => type === 'Ready');
   return [
@@ -53,6 +57,7 @@ export function vmConditions(world: VmWorld, failure: VmFailure | undefined): Co
     ...(loss === undefined ? [] : condition(loss)),
     ...(claimDeletion === undefined ? [] : condition(claimDeletion)),
     ...(mismatch === undefined ? [] : condition(mismatch)),
+    ...(missing === undefined ? [] : condition(missing)),
     ...(sharers === undefined ? [] : condition(duplicateUuid(world, sharers))),
     ...(sharedMacs.length === 0 ? [] : condition(duplicateMacs(world, sharedMacs))),
     ...(sharedAddresses.length === 0 ? [] : condition(duplicateAddresses(world, sharedAddresses))),

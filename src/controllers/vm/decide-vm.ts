@@ -10,6 +10,7 @@ import { addRecordFinalizer, releaseRecord } from '#controllers/vm/identity/reco
 import { adoptRecord, ownRecord, recordAddresses, recordIdentity } from '#controllers/vm/identity/identity.ts';
 import { isRebuildable, lossEvents, RECORD_LOST } from '#controllers/vm/identity/lost-record.ts';
 import { firmwareFailure, missingFirmware, patchVm } from '#controllers/vm/identity/persist-firmware.ts';
+import { missingNetworksEvents } from '#controllers/vm/missing-networks.ts';
 import { protectionEvents } from '#controllers/vm/protection.ts';
 import { runActionOf } from '#controllers/vm/start/run-strategy.ts';
 import { prepareVm, planStart } from '#controllers/vm/start/start.ts';
@@ -58,6 +59,7 @@ export function decideVm(world: VmWorld): Plan {
     ...lossEvents(world),
     ...claimDeletionEvents(world),
     ...firmwareMismatchEvents(world),
+    ...missingNetworksEvents(world),
   ];
   return { ...plan, events: [...(plan.events ?? []), ...events] };
 }

@@ -1,7 +1,7 @@
 /**
  * The controller of VirtualMachines. It observes a VM, its instance, its identity record, the claims of its template,
- * claims of other owners that are marked as its state, unfinished snapshots and restores (lock.ts) and VMs with the
- * same firmware uuid, and decides (decide-vm.ts). It creates and deletes the instance; controllers/vmi and the node
+ * claims of other owners that are marked as its state, the definitions of its networks, unfinished snapshots and restores
+ * (lock.ts) and VMs with the same firmware uuid, and decides (decide-vm.ts). It creates and deletes the instance; controllers/vmi and the node
  * agent run it. After the end of a VM it releases the instance and the record.
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
@@ -17,6 +17,7 @@ import { isRestartMarked, restartMarkOf } from '#api/machine-types/restart-mark.
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { uuidAdmissionSince, VM_DEFINITION } from '#api/identity/uuid-admission.ts';
 import { isProtected } from '#api/protection/delete-protection.ts';
+import { NETWORK_ATTACHMENT_DEFINITIONS } from '#api/network/network-attachment-definition.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import { findStateBlocker } from '#api/storage/claim-vms.ts';
 import {
@@ -69,11 +70,18 @@ import {
   vmAndSharerSource,
   type ValueSharers,
 } from '#controllers/vm/identity/value-holders.ts';
+import { definitionKeysOf, findMissingNetworks } from '#controllers/vm/missing-networks.ts';
 import { neededClaimNames } from '#controllers/shared/launcher/needed-volumes.ts';
 import type { DeletedClaim, NeededClaim, SharedAddress, SharedMac, VmWorld } from '#controllers/vm/vm-world.ts';
 import { CUSTOM_RESOURCE_DEFINITIONS, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
-import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
+import {
+  type ControllerDefinition,
+  defineController,
+  presenceOnly,
+  source,
+  startController,
+} from '#runtime/controller.ts';
 import { createLiveReader } from '#runtime/live-reader.ts';
 import { EMPTY_PLAN } from '#runtime/plan.ts';
 
@@ -84,6 +92,8 @@ const BY_STATE = 'vm-of-state';
 const UNTYPED = 'untyped';
 /** The name of an index: VMs without a firmware uuid. */
 const WITHOUT_UUID = 'without-uuid';
+/** The name of an index: VMs by the keys of the NetworkAttachmentDefinitions that their networks could mean. */
+const BY_NETWORK_DEFINITION = 'network-definition';
 const CONFIGURATION_KEY = keyOf({ namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME });
 
 const LEGACY_USE = { use: 'vm' };
@@ -117,12 +127,14 @@ function definition({
   const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
   const restores = informer(VIRTUAL_MACHINE_RESTORES);
   const definitions = informer(CUSTOM_RESOURCE_DEFINITIONS);
+  const networkDefinitions = informer(NETWORK_ATTACHMENT_DEFINITIONS);
   const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
   const addresses = informer(NETWORK_ADDRESSES);
   const networks = informer(GUEST_NETWORKS);
   addresses.addIndex(ADDRESSES_BY_OWNER, (address) => [ownerKeyOf(address)]);
   contents.addIndex(CONTENTS_BY_VM, contentVmUids);
   indexVmsByClaim(vms);
+  vms.addIndex(BY_NETWORK_DEFINITION, definitionKeysOf);
   vms.addIndex(UNTYPED, (vm) => (templateSpec(vm).domain.machine?.type ? [] : [UNTYPED]));
   vms.addIndex(WITHOUT_UUID, (vm) => (firmwareUuidOf(vm) === undefined ? [WITHOUT_UUID] : []));
   // Includes VMs without persistent state now: their status may name the claim of earlier state.
@@ -314,6 +326,11 @@ function definition({
       source(contents, contentVmKeys),
       // A new default machine type concerns the VMs without one; a running VM may need a restart for it.
       source(kubevirts, () => vms.byIndex(UNTYPED, UNTYPED).map(objectKey)),
+      source(
+        networkDefinitions,
+        (definition) => vms.byIndex(BY_NETWORK_DEFINITION, objectKey(definition)).map(objectKey),
+        { part: presenceOnly },
+      ),
       source(definitions, ({ metadata }) =>
         metadata.name === VM_DEFINITION ? vms.byIndex(WITHOUT_UUID, WITHOUT_UUID).map(objectKey) : [],
       ),
@@ -344,6 +361,7 @@ function definition({
         restoredVolumes: restoredVolumesOf(vm),
         sharers: sharersOf(vm),
         sharedMacs: macSharersOf(vm),
+        missingNetworks: findMissingNetworks(vm, (name) => networkDefinitions.get(name) !== undefined),
         sharedAddresses: addressSharersOf(vm, cachedRecord),
         addresses: addressesOf(vm, own ? named : undefined),
         network: networks.get(DEFAULT_NETWORK),

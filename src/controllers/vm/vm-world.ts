@@ -49,6 +49,8 @@ export interface VmWorld {
   readonly sharers?: ValueSharers;
   /** The MAC addresses of the VM that other VMs have, too. */
   readonly sharedMacs?: readonly SharedMac[];
+  /** Names of networks of the template for which there is no NetworkAttachmentDefinition. */
+  readonly missingNetworks?: readonly string[];
   /** The addresses that the VM owns on the default network. */
   readonly addresses?: OwnedAddresses;
   /** The default network, if there is one. */

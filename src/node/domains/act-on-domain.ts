@@ -12,6 +12,7 @@ import type { HotplugState } from '#node/domains/hotplug/hotplug-devices.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 import { START_FAILED, startInstance } from '#node/domains/start-instance.ts';
+import { NETWORK_WAITS } from '#node/guests/instance-networks.ts';
 import type { DomainActionParts } from '#node/domains/domain-action-parts.ts';
 import { PAUSED_IO_ERROR } from '#node/domains/vmi-report.ts';
 import { writeVmiStatus } from '#node/domains/write-vmi-status.ts';
@@ -33,7 +34,7 @@ const CHANGED: ActionResult = { changed: true };
 const IO_ERROR_EVENT = 'IOerror';
 
 /** Reasons of failed starts that are tried again and reported in an Event. Other waits are a part of a normal start. */
-const REPORTED_WAITS: ReadonlySet<string> = new Set([START_FAILED, CLAIM_IN_USE]);
+const REPORTED_WAITS: ReadonlySet<string> = new Set([START_FAILED, CLAIM_IN_USE, ...NETWORK_WAITS]);
 
 export async function actOnDomain(
   id: string,

@@ -13,7 +13,7 @@ import type { Stored } from '#kube/meta.ts';
 import { readKnownDevices, NOTHING_KNOWN, type KnownDevices } from '#api/devices/known-devices.ts';
 import { describeDiskProblem, findHolder } from '#node/domains/describe-disk-problem.ts';
 import { createDomain } from '#node/guests/create-domain.ts';
-import type { InstanceNetworks, NetworkLookup } from '#node/guests/instance-networks.ts';
+import { findUserModeNetworks, type InstanceNetworks, type NetworkLookup } from '#node/guests/instance-networks.ts';
 import type { GuestKernel } from '#node/guests/node-facts.ts';
 import { hasEndedIn, volumeLookups } from '#node/guests/volume-lookups.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
@@ -102,7 +102,7 @@ export async function findNetworks(
   vmi: Stored<VirtualMachineInstance>,
   { pod, instanceNetworks, signal }: Pick<StartParts, 'pod' | 'instanceNetworks' | 'signal'>,
 ): Promise<NetworkLookup> {
-  if (pod === undefined || instanceNetworks === undefined) return { is: 'ready', facts: undefined };
+  if (pod === undefined || instanceNetworks === undefined) return findUserModeNetworks(vmi);
   return await instanceNetworks.resolve(vmi, pod, signal);
 }
 

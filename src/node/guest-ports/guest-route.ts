@@ -4,7 +4,8 @@
  * itself has an address in that network on that bridge: the guest cannot direct the node elsewhere. Pure.
  */
 import { isIPv4 } from 'node:net';
-import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
+import { hostBridgesIn } from '#api/network/definition-config.ts';
+import type { DomainDefinition, InterfaceBackend, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import type { PodNetwork } from '#node/network/pod-networks.ts';
 import type { AgentInterface } from '#node/guest-agent/agent-answers.ts';
 
@@ -62,9 +63,17 @@ export function findGuestRoute(
 }
 
 function candidateAddresses({ backend, macAddress: mac }: InterfaceDevice, reported: readonly AgentInterface[] = []) {
-  if (backend.type !== 'bridge') return [];
+  const bridge = hostBridgeOf(backend);
+  if (bridge === undefined) return [];
   const addresses = reported.filter((entry) => entry.mac === mac).flatMap((entry) => entry.addresses);
-  return addresses.filter((address) => isIPv4(address)).map((address) => ({ bridge: backend.bridge, address, mac }));
+  return addresses.filter((address) => isIPv4(address)).map((address) => ({ bridge, address, mac }));
+}
+
+/** Returns the bridge of the node that the interface is connected with, in the same VLAN as the node itself. */
+function hostBridgeOf(backend: InterfaceBackend): string | undefined {
+  if (backend.type === 'bridge') return backend.bridge;
+  if (backend.type !== 'pod' || backend.attachment.network.type !== 'cni') return undefined;
+  return hostBridgesIn(backend.attachment.network.config).find(({ vlan }) => vlan === undefined)?.name;
 }
 
 /** Reports whether an address is in the network of the node's own address, and is not that address. */

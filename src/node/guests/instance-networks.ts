@@ -1,13 +1,16 @@
 /** Looks up the networks of an instance: the default network of guests and NetworkAttachmentDefinitions. */
 import { networksOf } from '#api/devices/attached-interfaces.ts';
 import { DEFAULT_NETWORK, GUEST_NETWORKS, type GuestNetwork } from '#api/network/guest-network.ts';
+import { readDefinitionConfig } from '#api/network/definition-config.ts';
+import { DEFINITION_MISSING, describeMissingDefinition } from '#api/network/missing-definition.ts';
 import { definitionPlaces, NETWORK_ATTACHMENT_DEFINITIONS } from '#api/network/network-attachment-definition.ts';
+import { secondaryNetworksOf } from '#api/network/secondary-networks.ts';
 import { podAddressesOf } from '#api/network/pod-addresses.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Reader } from '#client/client.ts';
 import { getIfExists } from '#client/get-if-exists.ts';
 import type { Pod } from '#kube/core-kinds.ts';
-import { isRecord, type Stored } from '#kube/meta.ts';
+import type { Stored } from '#kube/meta.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import type { NetworkFacts } from '#node/definition/devices/attachment.ts';
 import type { NetworkAttachment } from '#node/hardware/domain-definition.ts';
@@ -28,7 +31,20 @@ export type NetworkLookup =
   | { readonly is: 'waiting' | 'failed'; readonly reason: string; readonly message: string };
 
 const UNAVAILABLE = 'NetworkUnavailable';
-const MAX_CONFIG_LENGTH = 64 * 1024;
+const INVALID = 'NetworkDefinitionInvalid';
+/** The reasons of a lookup that waits. */
+export const NETWORK_WAITS: readonly string[] = [UNAVAILABLE, INVALID, DEFINITION_MISSING];
+
+/**
+ * Returns the networks of an instance whose guest is not in a network namespace: only the pod network exists there. Without
+ * this, the name of a definition would be that of a bridge of the host.
+ */
+export function findUserModeNetworks({ spec }: VirtualMachineInstance): NetworkLookup {
+  const [secondary] = secondaryNetworksOf(spec);
+  if (secondary === undefined) return { is: 'ready', facts: undefined };
+  const message = `network "${secondary.name}" needs a network namespace for the guest, which this node cannot provide; the agent must run as root, with a default network or a CNI configuration in /etc/cni/net.d`;
+  return { is: 'waiting', reason: UNAVAILABLE, message };
+}
 
 export class InstanceNetworks {
   readonly #parts: InstanceNetworksParts;
@@ -46,15 +62,13 @@ export class InstanceNetworks {
   }
 
   async resolve(vmi: Stored<VirtualMachineInstance>, pod: Stored<Pod>, signal: AbortSignal): Promise<NetworkLookup> {
-    const wanted = networksOf(vmi.spec);
     const podNetwork = await this.#findPodNetwork(signal);
     if ('reason' in podNetwork) return podNetwork;
-    const needsPodNetwork = wanted.some(({ multus }) => multus === undefined);
-    if (needsPodNetwork && podNetwork.found === undefined) return { is: 'ready', facts: undefined };
+    const needsPodNetwork = networksOf(vmi.spec).some(({ multus }) => multus === undefined);
+    if (needsPodNetwork && podNetwork.found === undefined) return findUserModeNetworks(vmi);
     const definitions = new Map<string, string>();
-    for (const { name, multus } of wanted) {
-      if (multus === undefined) continue;
-      const found = await this.#findDefinition(multus.networkName, vmi.metadata.namespace ?? '', signal);
+    for (const { name, networkName } of secondaryNetworksOf(vmi.spec)) {
+      const found = await this.#findDefinition(networkName, vmi.metadata.namespace ?? '', signal);
       if ('reason' in found) return found;
       definitions.set(name, found.config);
     }
@@ -90,36 +104,14 @@ export class InstanceNetworks {
     namespace: string,
     signal: AbortSignal,
   ): Promise<{ readonly config: string } | Extract<NetworkLookup, { reason: string }>> {
-    const failure = (message: string) => ({ is: 'waiting', reason: UNAVAILABLE, message }) as const;
-    const places = definitionPlaces(networkName, namespace);
-    if (places === undefined) {
-      return failure(`network "${networkName}": VMs can only use definitions of their own namespace and of "default"`);
-    }
-    for (const place of places) {
+    for (const place of definitionPlaces(networkName, namespace) ?? []) {
       const found = await getIfExists(this.#parts.client, NETWORK_ATTACHMENT_DEFINITIONS, place, { signal });
       if (found === undefined) continue;
-      const config = readConfig(found.spec?.config ?? '', place.name);
-      if (config !== undefined) return { config };
-      return failure(
-        `NetworkAttachmentDefinition "${place.namespace}/${place.name}": spec.config is not a CNI configuration`,
-      );
+      const read = readDefinitionConfig(found.spec?.config ?? '', place.name);
+      if ('config' in read) return read;
+      const message = `NetworkAttachmentDefinition "${place.namespace}/${place.name}": ${read.problem}`;
+      return { is: 'waiting', reason: INVALID, message };
     }
-    const names = places.map((place) => `"${place.namespace}/${place.name}"`).join(' or ');
-    return failure(`there is no NetworkAttachmentDefinition ${names}; create it with a CNI configuration`);
-  }
-}
-
-/** Returns a configuration list as JSON, also for a single plugin; undefined if it is neither. */
-function readConfig(text: string, name: string): string | undefined {
-  if (text.length > MAX_CONFIG_LENGTH) return undefined;
-  try {
-    const config: unknown = JSON.parse(text);
-    if (!isRecord(config)) return undefined;
-    if (Array.isArray(config['plugins'])) return JSON.stringify({ name, ...config });
-    if (typeof config['type'] !== 'string') return undefined;
-    const { cniVersion = '1.0.0', name: ownName = name, ...plugin } = config;
-    return JSON.stringify({ cniVersion, name: ownName, plugins: [plugin] });
-  } catch {
-    return undefined;
+    return { is: 'waiting', reason: DEFINITION_MISSING, message: describeMissingDefinition(networkName, namespace) };
   }
 }

@@ -144,7 +144,8 @@ async function receive(
   }
   const prepared = await prepareIncomingVolumes(begin, { vmi, pod }, parts, signal);
   if ('notReady' in prepared) return prepared;
-  const network = await parts.instanceNetworks?.resolve(vmi, pod, signal);
+  // A guest that an earlier version started keeps its bridges and its user mode, whatever its networks are called now.
+  const network = definition.network && (await parts.instanceNetworks?.resolve(vmi, pod, signal));
   if (network !== undefined && network.is !== 'ready') return notReadyOrThrow(network);
   const { capabilities } = node;
   const target = {

@@ -107,7 +107,7 @@ test('an interface is connected when it is plugged in, and disconnected when the
   await hypervisor.create(definition);
   const interfaces = () => machine.networks.states.get(id)?.interfaces.map(({ podInterface }) => podInterface);
   const nic = nicOn('pod1', '10.244.0.6/16');
-  await hypervisor.plug(id, { ...nic, address: { ...nic.address, bus: '0x07' } as NonNullable<typeof nic.address> });
+  await hypervisor.plug(id, { ...nic, address: { ...nic.address, bus: '0x07' } });
   assert.deepEqual(interfaces(), ['eth0', 'pod1']);
   await hypervisor.unplug(id, nic.id);
   for (let i = 0; i < 10; i++) await machine.clock.advance(1000);

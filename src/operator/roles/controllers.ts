@@ -4,6 +4,7 @@ import type { PolicyRule } from '#kube/cluster-kinds.ts';
 import {
   CORE,
   identityRule,
+  networkDefinitionRule,
   networkRule,
   READ_VERBS,
   READ_NETWORK_RULE,
@@ -29,6 +30,8 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     identityRule([...READ_VERBS, 'create', 'patch'], 'virtualmachineidentities'),
     // Records the addresses of the VM.
     READ_NETWORK_RULE,
+    // Reports networks without a definition.
+    networkDefinitionRule(READ_VERBS),
     policyRule(READ_VERBS, CORE, 'persistentvolumeclaims'),
     // Snapshots and restores hold the VM; a lost record is rebuilt from contents.
     vmSnapshotRule(READ_VERBS, 'virtualmachinesnapshots', 'virtualmachinerestores', 'virtualmachinesnapshotcontents'),

@@ -8,6 +8,7 @@ import type { PolicyRule } from '#kube/cluster-kinds.ts';
 import {
   CORE,
   identityRule,
+  networkDefinitionRule,
   networkRule,
   READ_VERBS,
   RECORD_EVENTS_RULE,
@@ -23,6 +24,8 @@ export const nodeRules: readonly PolicyRule[] = [
   identityRule(['get'], 'virtualmachineidentities'),
   // The subnets and the MTU of the default network.
   networkRule(READ_VERBS, 'guestnetworks'),
+  // The secondary networks of guests that start here.
+  networkDefinitionRule(['get']),
   // The addresses of other node agents, for migrations.
   policyRule(['get'], CORE, 'nodes'),
   // The certificate that identifies the node to our components.

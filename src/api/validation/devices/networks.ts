@@ -1,8 +1,8 @@
+import { findForeignNamespace, isDefinitionName } from '#api/network/network-attachment-definition.ts';
 import { checkNames, listSetKeys } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { Network } from '#api/domain/interface.ts';
 import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
-import { nameErrors } from '#kube/names.ts';
 import { IpAddressError, parseIpNetwork } from '#lib/ip-address.ts';
 
 /** A prefix of a private network: the guest needs two addresses besides the first and the last one. */
@@ -37,9 +37,18 @@ export function checkNetworks({ domain, networks = [] }: VmiSpec, path: string):
   return errors;
 }
 
-function isDefinitionName(text: string): boolean {
-  const parts = text.split('/');
-  return parts.length <= 2 && parts.every((part) => nameErrors('subdomain', part).length === 0);
+/** Checks that definitions are in the namespace of the VM or in the shared one; undefined: the namespace is not known. */
+export function checkNetworkNamespaces(
+  spec: Pick<VmiSpec, 'networks'> | undefined,
+  path: string,
+  namespace: string | undefined,
+): FieldError[] {
+  if (namespace === undefined) return [];
+  return (spec?.networks ?? []).flatMap(({ multus }, i) => {
+    const name = multus?.networkName;
+    const problem = name === undefined || !isDefinitionName(name) ? undefined : findForeignNamespace(name, namespace);
+    return problem === undefined ? [] : [invalidValue(`${path}.networks[${i}].multus.networkName`, name, problem)];
+  });
 }
 
 function checkCidrs({ pod = {} }: Network, path: string): FieldError[] {
