@@ -1,4 +1,4 @@
-/** A day without faults: `selfsame up` logs no warning and no error. */
+/** A day without faults, with requests that are refused: `selfsame up` logs no warning and no error. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -7,8 +7,9 @@ import { test } from 'node:test';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
+import { getIfExists } from '#client/get-if-exists.ts';
 import { createClient } from '#client/rest-client.ts';
-import { isApiError } from '#kube/api-error.ts';
+import { NAMESPACES } from '#kube/core-kinds.ts';
 import { parseYaml } from '#kube/yaml.ts';
 import { createTemporaryDir, loadServerAccess, openTransport, startServer } from '#test/support/server-process.ts';
 
@@ -75,15 +76,38 @@ test('ordinary operations leave no warning in the log of the plane', { timeout: 
   await run('stop', 'hello');
   await waitUntil(async () => (await runningUid()) === '');
   await client.delete(VIRTUAL_MACHINES, HELLO);
+  await waitUntil(async () => (await getIfExists(client, VIRTUAL_MACHINES, HELLO)) === undefined);
+
+  // A namespace with a running VM, its copy and a disk that was plugged in; and requests that are refused.
+  const namespace = 'shop';
+  const inShop = (...args: string[]) => run('--namespace', namespace, ...args);
+  await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+  const keeper = parseYaml(readFileSync(join(ROOT, 'examples/vm-tpm.yaml'), 'utf8')) as VirtualMachine;
+  await client.create(VIRTUAL_MACHINES, { ...keeper, metadata: { name: 'keeper', namespace } });
   await waitUntil(async () => {
-    try {
-      await client.get(VIRTUAL_MACHINES, HELLO);
-      return false;
-    } catch (error) {
-      if (isApiError(error, 'NotFound')) return true;
-      throw error;
-    }
+    const { status } = await client.get(VIRTUAL_MACHINES, { namespace, name: 'keeper' });
+    return status?.ready === true;
   });
+  await inShop('image-upload', 'pvc', 'extra', '--size=2Mi', `--image-path=${join(dir, 'disk.raw')}`);
+  await inShop('addvolume', 'keeper', '--volume-name=extra', '--wait');
+  await inShop('removevolume', 'keeper', '--volume-name=extra', '--wait');
+  await inShop('snapshot', 'keeper', '--name=noon', '--wait');
+  await inShop('restore', 'keeper', '--snapshot=noon', '--stop', '--wait');
+  await inShop('start', 'keeper', '--wait');
+  await inShop('clone', 'keeper', 'copy', '--wait');
+  for (const refused of [
+    ['image-upload', 'pvc', 'huge', '--size=900Pi', `--image-path=${join(dir, 'disk.raw')}`],
+    ['image-upload', 'pvc', 'extra', `--image-path=${join(dir, 'disk.raw')}`],
+    ['addvolume', 'keeper', '--volume-name=nosuch'],
+    ['guestosinfo', 'keeper'],
+    ['stop', 'nosuch'],
+  ]) {
+    const { code } = await virtctl('--namespace', namespace, ...refused);
+    assert.notEqual(code, 0, refused.join(' '));
+  }
+  await client.delete(NAMESPACES, { name: namespace });
+  await waitUntil(async () => (await getIfExists(client, NAMESPACES, { name: namespace })) === undefined);
+
   const { code, stderr } = await server.kill('SIGINT');
   assert.equal(stderr, '', 'the log at the level warn is empty');
   assert.equal(code, 0);
