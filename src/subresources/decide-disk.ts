@@ -86,8 +86,8 @@ export function checkUpload({ metadata }: PersistentVolumeClaim): ApiError | und
   return refuse(`it does not wait for content; it needs the annotation ${UPLOAD_ANNOTATION}: "true"`);
 }
 
-/** What the volume of a claim depends on. */
-export interface VolumeWorld {
+/** A claim without a volume, and everything on which its volume depends. */
+interface VolumeWorld {
   readonly claim: Stored<PersistentVolumeClaim>;
   readonly classes: readonly Stored<StorageClass>[];
   readonly nodes: readonly Stored<Node>[];

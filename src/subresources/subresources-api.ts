@@ -247,7 +247,7 @@ function errorResponse(
   // A client that ends early, such as an interrupted port-forward, is not a fault of this server.
   if (signal.aborted) log.debug({ method, path, reason: apiError.message }, 'The client has closed the request');
   else if (apiError.code === 500) log.warn({ err: error, method, path }, 'Cannot serve a subresource');
-  // What is missing, such as a node that is ready, is reported elsewhere.
+  // A state that other objects report, such as a node that is not ready or a claim that is not bound.
   else if (apiError.code > 501) log.info({ reason: apiError.message, method, path }, 'Cannot serve a subresource now');
   return jsonResponse(apiError.code, apiError.toStatus());
 }
