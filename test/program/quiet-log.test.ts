@@ -23,9 +23,15 @@ test('ordinary operations leave no warning in the log of the plane', { timeout: 
   const dataDir = join(dir, 'data');
   const server = await startServer(t, { dataDir, command: ['up', '--hypervisor', 'fake', '--nodes', '2'] });
   const client = createClient(openTransport(t, loadServerAccess(dataDir)));
+  const env = { ...process.env, KUBECONFIG: join(dataDir, 'kubeconfig') };
+  /** Starts a command that runs until it is interrupted. */
+  const start = (...args: string[]) => {
+    const child = execFile(join(ROOT, 'virtctl'), args, { env });
+    t.after(() => child.kill());
+    return child;
+  };
   const virtctl = (...args: string[]) =>
     new Promise<{ code: number; stderr: string }>((resolve) => {
-      const env = { ...process.env, KUBECONFIG: join(dataDir, 'kubeconfig') };
       const child = execFile(join(ROOT, 'virtctl'), args, { env }, (error, _stdout, stderr) =>
         resolve({ code: Number(error?.code ?? 0), stderr }),
       );
@@ -67,9 +73,7 @@ test('ordinary operations leave no warning in the log of the plane', { timeout: 
   writeFileSync(join(dir, 'disk.raw'), Buffer.alloc(1024 * 1024, '\x55\xaa', 'latin1'));
   await run('image-upload', 'pvc', 'disk', '--size=2Mi', `--image-path=${join(dir, 'disk.raw')}`);
   // A client that a user ends with Ctrl-C.
-  const console = execFile(join(ROOT, 'virtctl'), ['console', 'hello'], {
-    env: { ...process.env, KUBECONFIG: join(dataDir, 'kubeconfig') },
-  });
+  const console = start('console', 'hello');
   await new Promise<void>((resolve) => void console.stderr?.once('data', () => resolve()));
   console.kill('SIGINT');
 
@@ -95,7 +99,10 @@ test('ordinary operations leave no warning in the log of the plane', { timeout: 
   await inShop('restore', 'keeper', '--snapshot=noon', '--stop', '--wait');
   await inShop('start', 'keeper', '--wait');
   await inShop('clone', 'keeper', 'copy', '--wait');
+  const viewer = start('--namespace', namespace, 'vnc', 'keeper', '--proxy-only');
+  await new Promise<void>((resolve) => void viewer.stdout?.once('data', () => resolve()));
   for (const refused of [
+    ['vnc', 'keeper', '--proxy-only', '--preserve-session'],
     ['image-upload', 'pvc', 'huge', '--size=900Pi', `--image-path=${join(dir, 'disk.raw')}`],
     ['image-upload', 'pvc', 'extra', `--image-path=${join(dir, 'disk.raw')}`],
     ['addvolume', 'keeper', '--volume-name=nosuch'],
@@ -105,6 +112,7 @@ test('ordinary operations leave no warning in the log of the plane', { timeout: 
     const { code } = await virtctl('--namespace', namespace, ...refused);
     assert.notEqual(code, 0, refused.join(' '));
   }
+  viewer.kill('SIGINT');
   await client.delete(NAMESPACES, { name: namespace });
   await waitUntil(async () => (await getIfExists(client, NAMESPACES, { name: namespace })) === undefined);
 
