@@ -211,6 +211,24 @@ test('the README lists the examples', async () => {
   );
 });
 
+test('the cloud-init disks of the examples are on the virtio bus, for which every cloud kernel has a driver', async () => {
+  const buses: Record<string, unknown> = {};
+  for (const file of examples) {
+    for (const document of parseAllDocuments(await readFile(new URL(file, EXAMPLES), 'utf8'))) {
+      const { volumes = [], domain }: Loose = document.toJS().spec?.template?.spec ?? {};
+      for (const { name, cloudInitNoCloud, cloudInitConfigDrive } of volumes) {
+        if ((cloudInitNoCloud ?? cloudInitConfigDrive) === undefined) continue;
+        buses[`${file} ${name}`] = domain.devices.disks.find((disk: Loose) => disk.name === name).disk?.bus;
+      }
+    }
+  }
+  assert.ok(Object.keys(buses).length >= 3);
+  assert.deepEqual(
+    Object.entries(buses).filter(([, bus]) => bus !== 'virtio'),
+    [],
+  );
+});
+
 /** Needs a running guest: docs/live-migration.md has one, and test/docs applies it there. */
 const LATER = new Set(['migration.yaml']);
 
