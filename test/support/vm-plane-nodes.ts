@@ -122,7 +122,7 @@ export class SimulatedNode {
       client: createClient(createInProcessTransport({ handler, user, userAgent: 'agent' })),
       hypervisor,
       volumes: this.disks.volumes(),
-      networks: { podNetworks: networks, hostConfig: async () => undefined },
+      networks: { podNetworks: networks, hostConfig: async () => undefined, isSimulated: true },
       guest: this.guest,
       endpoint: { address: '127.0.0.1', port: 10_250 },
       sandboxed: false,

@@ -96,6 +96,8 @@ interface NodeNetworking {
   readonly podNetworks: PodNetworks;
   /** Returns the CNI configuration list of the host, as JSON, or undefined if it has none. */
   readonly hostConfig: () => Promise<string | undefined>;
+  /** True for simulated guests, which run without a pod network. */
+  readonly isSimulated?: boolean;
 }
 
 export interface RunningAgent extends EndpointAgent {

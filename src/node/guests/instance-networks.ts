@@ -22,6 +22,8 @@ interface InstanceNetworksParts {
     readonly podNetworks: Pick<PodNetworks, 'setDefaultNetwork'>;
     /** Returns the CNI configuration list of the host, as JSON, or undefined if it has none. */
     readonly hostConfig: () => Promise<string | undefined>;
+    /** True for simulated guests: their pod network connects nothing, so they run without one. */
+    readonly isSimulated?: boolean;
   };
 }
 
@@ -65,7 +67,8 @@ export class InstanceNetworks {
     const podNetwork = await this.#findPodNetwork(signal);
     if ('reason' in podNetwork) return podNetwork;
     const needsPodNetwork = networksOf(vmi.spec).some(({ multus }) => multus === undefined);
-    if (needsPodNetwork && podNetwork.found === undefined) return findUserModeNetworks(vmi);
+    const isSimulated = this.#parts.networks.isSimulated === true && secondaryNetworksOf(vmi.spec).length > 0;
+    if (needsPodNetwork && podNetwork.found === undefined && !isSimulated) return findUserModeNetworks(vmi);
     const definitions = new Map<string, string>();
     for (const { name, networkName } of secondaryNetworksOf(vmi.spec)) {
       const found = await this.#findDefinition(networkName, vmi.metadata.namespace ?? '', signal);
@@ -77,7 +80,7 @@ export class InstanceNetworks {
       is: 'ready',
       facts: {
         pod: { namespace, name, uid },
-        podNetwork: podNetwork.found ?? { type: 'default' },
+        podNetwork: podNetwork.found,
         addresses: podAddressesOf(pod),
         definitions,
       },

@@ -231,7 +231,7 @@ function createGuestParts(options: NodeProgramOptions, sandboxed: boolean) {
     const podNetworks = createFakeNetworks({ dir: join(nodeDir, 'simulated-networks') });
     const connect = { networks: podNetworks, userOf: () => undefined, log };
     const hypervisor: Hypervisor = connectGuests(createFakeHypervisor(simulated), connect);
-    return { hypervisor, networks: { podNetworks, hostConfig: async () => undefined } };
+    return { hypervisor, networks: { podNetworks, hostConfig: async () => undefined, isSimulated: true } };
   }
   const qemu = createQemuHypervisor({ dir: join(nodeDir, 'domains'), accel, sandboxed, clock, log });
   if (!sandboxed) return { hypervisor: qemu, networks: undefined };

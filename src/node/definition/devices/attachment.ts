@@ -17,8 +17,8 @@ import type { DomainNetwork, InterfaceBackend, NetworkAttachment } from '#node/h
 /** The networks of an instance, as they are on this node. */
 export interface NetworkFacts {
   readonly pod: DomainNetwork['pod'];
-  /** The network of `pod` networks. */
-  readonly podNetwork: NetworkAttachment['network'];
+  /** The network of `pod` networks; undefined: they are in user mode. */
+  readonly podNetwork: NetworkAttachment['network'] | undefined;
   /** The addresses of the pod; none if plugins choose them. */
   readonly addresses: PodAddresses;
   /** CNI configuration lists as JSON, by the name of the `multus` network. */
@@ -78,11 +78,12 @@ export function defineAttachment(
     const attachment = { podInterface: `pod${hash}`, network: { type: 'cni', config }, binding: 'bridge' } as const;
     return { type: 'pod', tap: `tap${hash}`, attachment };
   }
-  if (networks.find(({ multus }) => multus === undefined)?.name !== name) return undefined;
+  const { podNetwork } = facts;
+  if (networks.find(({ multus }) => multus === undefined)?.name !== name || podNetwork === undefined) return undefined;
   const addresses = facts.addresses[name];
   const attachment: NetworkAttachment = {
     podInterface: POD_INTERFACE,
-    network: facts.podNetwork,
+    network: podNetwork,
     binding: bridge === undefined ? 'masquerade' : 'bridge',
     ...(addresses !== undefined && { addresses }),
     ...(bridge === undefined && { guestAddresses: guestAddressesOf(network, addresses, problems) }),
@@ -90,7 +91,7 @@ export function defineAttachment(
       ports: ports.map(({ protocol, port }) => ({ protocol: protocol === 'UDP' ? 'udp' : 'tcp', port }) as const),
     }),
   };
-  if (facts.podNetwork.type === 'default' && addresses === undefined) {
+  if (podNetwork.type === 'default' && addresses === undefined) {
     problems.push(invalidValue(`${field}.name`, name, 'the pod has no address for this interface'));
   }
   return { type: 'pod', tap: POD_TAP, attachment };

@@ -12,8 +12,16 @@ import {
   defaultNetworkConfig,
   defaultNetworkFacts,
 } from '#node/network/linux/default-network.ts';
+import { findBridgeProblem } from '#node/network/linux/bindings/existing-bridges.ts';
+import {
+  claimMacScript,
+  hasOwnMacOnly,
+  idleMacOf,
+  releaseMacScript,
+  type LinkDetails,
+} from '#node/network/linux/bindings/own-mac-port.ts';
 import type { HostSide } from '#node/network/linux/host-port.ts';
-import { planInterface, type InterfacePlan, type NetworkFacts } from '#node/network/linux/interface-plan.ts';
+import { planInterface, type InterfacePlan, type InterfaceFacts } from '#node/network/linux/interface-plan.ts';
 import type { NetworkPlan } from '#node/network/linux/network-plan.ts';
 import type { PodNamespaces } from '#node/network/linux/pod-namespace.ts';
 import { loadFacts, storeFacts, type ConnectedInterface, type PodRecord } from '#node/network/linux/pod-record.ts';
@@ -132,6 +140,8 @@ export class InterfaceConnector {
     const { id, user } = request;
     const { podInterface, binding, addresses } = tap.attachment;
     const config = parseCniConfig(text, `of interface "${podInterface}"`);
+    const problem = findBridgeProblem(text, await readLinks());
+    if (problem !== undefined) throw new PodNetworkError(`Cannot connect interface "${podInterface}": ${problem}`);
     const unknown = { addresses: [], gateways: [], nameservers: [], mtu: SMALLEST_MTU };
     const early = planInterface({ ...tap, attachment: { ...tap.attachment, binding: 'bridge' } }, unknown);
     const prepare = podScript({
@@ -147,15 +157,18 @@ export class InterfaceConnector {
     };
     const result = await this.#add(request, tap, config, capabilities, signal);
     await this.#afterStep('added');
-    const facts = resultFacts(result, podInterface, await this.#mtuOf(id, podInterface));
+    const link = await this.#linkOf(id, podInterface);
+    const hasOwnMac = binding === 'bridge' && hasOwnMacOnly(link);
+    const facts = resultFacts(result, podInterface, link.mtu);
     const plan = planInterface(tap, facts);
     const devices = binding === 'bridge' ? [plan.tap, plan.podBridge] : [plan.tap];
     const ip = [...devices.map((device) => `link set dev ${device} mtu ${plan.mtu}`), ...serveCommands(plan)];
     await this.#namespaces.run(id, podScript({ ip, nft: rulesOf(plan) }), signal);
     if (binding === 'bridge') await this.#bridge(id, plan, signal);
     else await this.#afterStep('bound');
+    if (hasOwnMac) await this.#namespaces.run(id, this.#releaseMac(id, podInterface), signal);
     onReady?.(plan);
-    return { podInterface, facts: storeFacts(facts) };
+    return { podInterface, facts: storeFacts(facts), ...(hasOwnMac && { hasOwnMac }) };
   }
 
   /** Permits the addresses of an interface of the default network on its port. */
@@ -187,7 +200,9 @@ export class InterfaceConnector {
     const { hostInterface, podInterface } = connection;
     const announce = isNew && plan.binding === 'bridge' ? '' : announceScript(plan);
     if (hostInterface === undefined) {
-      await this.#namespaces.run(id, `${podScript({ nft: withoutSilentRules(podInterface) })}${announce}`);
+      // With its own MAC address, QEMU announces the guest.
+      const connect = connection.hasOwnMac === true ? claimMacScript(plan) : announce;
+      await this.#namespaces.run(id, `${podScript({ nft: withoutSilentRules(podInterface) })}${connect}`);
       return;
     }
     // A network that cannot be repaired now may still work.
@@ -198,9 +213,10 @@ export class InterfaceConnector {
   }
 
   /** Works without a default network, too: a port without a bridge is silent. */
-  async silence(id: string, { hostInterface, podInterface }: ConnectedInterface): Promise<void> {
-    if (hostInterface === undefined) await this.#namespaces.run(id, podScript({ nft: silentRules(podInterface) }));
-    else await this.#move(hostInterface, this.#knownHost()?.plan.silentBridge);
+  async silence(id: string, { hostInterface, podInterface, hasOwnMac }: ConnectedInterface): Promise<void> {
+    if (hostInterface !== undefined) return await this.#move(hostInterface, this.#knownHost()?.plan.silentBridge);
+    const release = hasOwnMac === true ? this.#releaseMac(id, podInterface) : '';
+    await this.#namespaces.run(id, podScript({ nft: silentRules(podInterface) }) + release);
   }
 
   /** Removes one interface, whether complete or not; the namespace and its other interfaces stay. */
@@ -297,12 +313,21 @@ export class InterfaceConnector {
     );
   }
 
-  async #mtuOf(id: string, device: string): Promise<number> {
-    const output = await this.#namespaces.run(id, `ip -json link show dev ${device}\n`);
-    const [link] = JSON.parse(output) as { mtu: number }[];
-    if (link === undefined) throw new PodNetworkError(`The plugins did not create interface "${device}"`);
-    return link.mtu;
+  #releaseMac(id: string, podInterface: string): string {
+    return releaseMacScript(podInterface, idleMacOf(this.#namespaces.path(id), podInterface));
   }
+
+  async #linkOf(id: string, device: string): Promise<LinkDetails & { readonly mtu: number }> {
+    const output = await this.#namespaces.run(id, `ip -details -json link show dev ${device}\n`);
+    const [link] = JSON.parse(output) as (LinkDetails & { readonly mtu: number })[];
+    if (link === undefined) throw new PodNetworkError(`The plugins did not create interface "${device}"`);
+    return link;
+  }
+}
+
+/** Reads the devices of the host. */
+async function readLinks(): Promise<LinkDetails[]> {
+  return JSON.parse(await runNetworkProgram('ip', ['-details', '-json', 'link', 'show'])) as LinkDetails[];
 }
 
 function forwards({ interfaces }: NetworkRequest): boolean {
@@ -325,7 +350,7 @@ function resultFacts(
   { ips, interfaces, defaultGateways, nameservers }: CniResult,
   podInterface: string,
   mtu: number,
-): NetworkFacts {
+): InterfaceFacts {
   const index = interfaces.findIndex(({ name, sandbox }) => name === podInterface && sandbox !== undefined);
   const own = ips.filter((ip) => ip.interface === undefined || ip.interface === index);
   return {

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { isRecord } from '#kube/meta.ts';
 import { replaceFileAtomically } from '#lib/files/replace-file-atomically.ts';
 import { formatIpAddress, parseInterfaceAddress, parseIpAddress } from '#lib/ip-address.ts';
-import type { NetworkFacts } from '#node/network/linux/interface-plan.ts';
+import type { InterfaceFacts } from '#node/network/linux/interface-plan.ts';
 import type { NetworkRequest } from '#node/network/pod-networks.ts';
 
 export interface PodRecord {
@@ -25,10 +25,12 @@ export interface ConnectedInterface {
   readonly podInterface: string;
   /** The end of the veth pair in the host's namespace; only for the default network. */
   readonly hostInterface?: string;
+  /** True if the interface receives only frames to its own MAC address (bindings/own-mac-port.ts). */
+  readonly hasOwnMac?: boolean;
   readonly facts: StoredFacts;
 }
 
-/** NetworkFacts as text. */
+/** InterfaceFacts as text. */
 interface StoredFacts {
   readonly addresses: readonly string[];
   readonly gateways: readonly string[];
@@ -37,7 +39,7 @@ interface StoredFacts {
   readonly gatewayMac?: string;
 }
 
-export function storeFacts({ addresses, gateways, nameservers, ...others }: NetworkFacts): StoredFacts {
+export function storeFacts({ addresses, gateways, nameservers, ...others }: InterfaceFacts): StoredFacts {
   return {
     ...others,
     addresses: addresses.map(({ address, prefix }) => `${formatIpAddress(address)}/${prefix}`),
@@ -46,7 +48,7 @@ export function storeFacts({ addresses, gateways, nameservers, ...others }: Netw
   };
 }
 
-export function loadFacts({ addresses, gateways, nameservers, ...others }: StoredFacts): NetworkFacts {
+export function loadFacts({ addresses, gateways, nameservers, ...others }: StoredFacts): InterfaceFacts {
   return {
     ...others,
     addresses: addresses.map((text) => parseInterfaceAddress(text)),

@@ -19,7 +19,7 @@ export interface LinkDetails {
 }
 
 /** The devices of one interface, all in the namespace of the guest. */
-export interface OwnMacPort {
+interface OwnMacPort {
   /** The macvlan, a port of the bridge. */
   readonly podInterface: string;
   /** The tap, a port of the bridge. */
@@ -57,7 +57,7 @@ export function claimMacScript({ podInterface, tap, guestMac }: OwnMacPort): str
 }
 
 /** Returns a script for the namespace that disconnects the guest; other hosts and guests may use its address then. */
-export function releaseMacScript({ podInterface }: OwnMacPort, idleMac: string): string {
+export function releaseMacScript(podInterface: string, idleMac: string): string {
   return `ip link set dev ${podInterface} address ${idleMac}\n`;
 }
 
