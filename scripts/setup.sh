@@ -23,6 +23,8 @@ runc                                 runc                run
 /usr/share/OVMF/OVMF_CODE_4M.fd      ovmf                run
 ip                                   iproute2            run
 losetup                              mount               run
+/usr/sbin/nft                        nftables            run
+/usr/sbin/dnsmasq                    dnsmasq-base        run
 /sbin/mkfs.ext4                      e2fsprogs           run
 flock                                util-linux          run
 /usr/sbin/nft                        nftables            run

@@ -39,6 +39,8 @@ const DEFAULTS: UpOptions = {
   auditLogMaxBackup: 8,
   eventTtl: 3_600_000,
   guestSubnets: 'auto',
+  serviceSubnets: ['10.96.0.0/16', 'fd00:10:96::/112'],
+  loadBalancer: false,
 };
 
 interface UpCase {
@@ -78,6 +80,10 @@ const upCases: Record<string, UpCase> = {
   'accepts audit options': {
     args: ['--audit', 'all-writes', '--audit-log-maxsize', '1', '--audit-log-maxbackup=2'],
     want: { audit: 'all-writes', auditLogMaxSize: 1, auditLogMaxBackup: 2 },
+  },
+  'accepts the subnets of Services, and load balancers': {
+    args: ['--service-subnets', '10.1.0.0/24', '--load-balancer'],
+    want: { serviceSubnets: ['10.1.0.0/24'], loadBalancer: true },
   },
   'accepts the lifetime of Events': { args: ['--event-ttl', '1h30m'], want: { eventTtl: 5_400_000 } },
   'accepts the subnets of guests': {
@@ -152,6 +158,14 @@ const mistakes: Record<string, UsageCase> = {
   'a lifetime of Events too short': {
     argv: ['engine', '--event-ttl', '0'],
     error: invalid('0', '"--event-ttl" flag', DURATION),
+  },
+  'two subnets of Services of one family': {
+    argv: ['up', '--service-subnets', '10.1.0.0/24,10.2.0.0/24'],
+    error: invalid(
+      '10.1.0.0/24,10.2.0.0/24',
+      '"--service-subnets" flag',
+      'one IPv4 subnet, one IPv6 subnet, or both, such as 10.96.0.0/16,fd00:10:96::/112',
+    ),
   },
   'an empty port': { argv: ['up', '--port='], error: invalid('', '"--port" flag', PORT) },
   'a negative port': { argv: ['up', '--port', '-1'], error: invalid('-1', '"--port" flag', PORT) },

@@ -1,4 +1,5 @@
 /** Kinds of flags that several commands of selfsame have: paths, ports, addresses, names and times. Pure. */
+import { DEFAULT_SERVICE_SUBNETS, parseServiceNetworks } from '#engine/admission/service-addresses/service-networks.ts';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { parseGuestSubnets } from '#api/network/guest-subnets.ts';
@@ -88,6 +89,26 @@ export function addressFlag<F extends string | undefined>(
     fallback,
     mustBe: allowsLocalhost ? 'an IP address or localhost' : 'an IP address',
     read: (text) => (isIP(text) !== 0 || (allowsLocalhost && text === 'localhost') ? text : undefined),
+  });
+}
+
+/** Creates a flag for the subnets of Services. */
+export function serviceSubnetsFlag(header: FlagHeader): Flag<readonly string[]> {
+  return checkedFlag({
+    defaultText: DEFAULT_SERVICE_SUBNETS.join(','),
+    ...header,
+    value: 'SUBNETS',
+    fallback: DEFAULT_SERVICE_SUBNETS,
+    mustBe: `one IPv4 subnet, one IPv6 subnet, or both, such as ${DEFAULT_SERVICE_SUBNETS.join(',')}`,
+    read(text) {
+      const subnets = text.split(',');
+      try {
+        parseServiceNetworks(subnets);
+        return subnets;
+      } catch {
+        return undefined;
+      }
+    },
   });
 }
 

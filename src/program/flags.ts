@@ -14,6 +14,7 @@ import {
   pathInProgram,
   portFlag,
   rangeFlag,
+  serviceSubnetsFlag,
   withFlagVariables,
 } from './flag-kinds.ts';
 
@@ -89,6 +90,11 @@ export const engineFlags = withFlagVariables({
     MAX_AUDIT_FILES,
   ),
   eventTtl: durationFlag({ name: 'event-ttl', help: 'time to keep an Event after its last write' }, '1h'),
+  serviceSubnets: serviceSubnetsFlag({ name: 'service-subnets', help: 'subnets of the addresses of Services' }),
+  loadBalancer: switchFlag({
+    name: 'load-balancer',
+    help: 'give Services of type LoadBalancer the addresses of the nodes',
+  }),
   logLevel: logLevelFlag('warn'),
 });
 export type EngineCommandOptions = FlagValues<typeof engineFlags>;

@@ -55,11 +55,12 @@ async function serve(
   const dataDir = resolve(options.dataDir);
   const lock = acquireDataDir(dataDir);
   try {
-    const { host, port, tokenAuthFile, eventTtl: eventTtlMs } = options;
+    const { host, port, tokenAuthFile, eventTtl: eventTtlMs, serviceSubnets, loadBalancer } = options;
     const tokens = tokenAuthFile === undefined ? undefined : resolve(tokenAuthFile);
     const audit = auditOptions(options);
     const log = createLog(options.logLevel);
-    const parts = { dataDir, host, port, tokenAuthFile: tokens, audit, eventTtlMs, log, clock: systemClock };
+    const served = { host, port, serviceSubnets, loadBalancer };
+    const parts = { ...served, dataDir, tokenAuthFile: tokens, audit, eventTtlMs, log, clock: systemClock };
     const { stop, text } = await start(parts);
     process.stdout.write(text);
     await stopped;
@@ -80,6 +81,8 @@ interface ServerParts {
   readonly tokenAuthFile: string | undefined;
   readonly audit: AuditOptions;
   readonly eventTtlMs: number;
+  readonly serviceSubnets: readonly string[];
+  readonly loadBalancer: boolean;
   readonly log: Log;
   readonly clock: Clock;
 }

@@ -4,16 +4,16 @@ import { FakeApi } from '#client/testing/fake-api.ts';
 import { FakeClock, settle } from '#lib/testing/fake-clock.ts';
 import { FakeLink } from '#client/testing/fake-link.ts';
 import { aGadget } from '#client/testing/gadgets.ts';
-import { ApiError, alreadyExists } from '#kube/api-error.ts';
-import { silentLog } from '#lib/log.ts';
+import { ApiError, alreadyExists, forbidden, notFound } from '#kube/api-error.ts';
+import { createLog, silentLog, type Log } from '#lib/log.ts';
 import { EVENTS, EventRecorder } from '#runtime/events.ts';
 
-function setUp() {
+function setUp(log: Log = silentLog) {
   const api = new FakeApi();
   const clock = new FakeClock();
   const link = new FakeLink(api, [EVENTS]);
   const controller = new AbortController();
-  const options = { writer: link.client, clock, log: silentLog, component: 'test', instance: 'host-1' };
+  const options = { writer: link.client, clock, log, component: 'test', instance: 'host-1' };
   const recorder = new EventRecorder({ ...options, signal: controller.signal });
   const about = aGadget('a', { metadata: { uid: 'u1', resourceVersion: '7' } });
   const record = (message = 'hello'): void => recorder.record(about, { type: 'Normal', reason: 'Greeted', message });
@@ -119,6 +119,30 @@ test('retries an unavailable server a few times, but not a refusal; neither affe
   await recorder.idle();
   assert.equal(link.count('POST'), 3 + 1 + 5);
 });
+
+const TERMINATING = { causes: [{ reason: 'NamespaceTerminating', message: 'namespace default is being terminated' }] };
+const refusals: Record<string, { readonly error: ApiError; readonly isLogged: boolean }> = {
+  'a refusal is logged': { error: forbidden(EVENTS, 'a.1', 'no'), isLogged: true },
+  'a namespace under deletion is not worth a warning': {
+    error: new ApiError(403, 'Forbidden', 'the namespace is being terminated', { details: TERMINATING }),
+    isLogged: false,
+  },
+  'nor is a namespace that was deleted': {
+    error: notFound({ group: '', plural: 'namespaces' }, 'default'),
+    isLogged: false,
+  },
+};
+for (const [sentence, { error, isLogged }] of Object.entries(refusals)) {
+  test(`drops an Event that cannot be written: ${sentence}`, async () => {
+    const lines: string[] = [];
+    const { api, link, record, recorder } = setUp(createLog('warn', { write: (line) => lines.push(line) }));
+    link.failures.push(error);
+    record();
+    await recorder.idle();
+    assert.deepEqual(api.all(EVENTS), []);
+    assert.equal(lines.length, isLogged ? 1 : 0, lines.join(''));
+  });
+}
 
 test('uses another name if one is taken, unless an earlier attempt has created the Event', async () => {
   const { api, clock, link, record, recorder } = setUp();

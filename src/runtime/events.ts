@@ -193,7 +193,10 @@ export class EventRecorder implements EventSink {
         if (signal.aborted) return;
         if (attempt >= MAX_ATTEMPTS || !isRetriable(error)) {
           this.#known.delete(series.key);
-          log.warn({ err: error, event: series.object.metadata.name }, 'Cannot write an Event; dropping it');
+          const event = series.object.metadata.name;
+          // The end of the objects of a namespace under deletion is reported to nobody.
+          if (isNamespaceGone(error)) log.debug({ event, reason: error.message }, 'Dropping an Event');
+          else log.warn({ err: error, event }, 'Cannot write an Event; dropping it');
           return;
         }
         await delay(clock, backoffMs(attempt, RETRY), { signal });
@@ -236,6 +239,13 @@ export class EventRecorder implements EventSink {
 /** Reports whether a retry can help: not after a refusal, but if the server is unavailable or busy. */
 function isRetriable(error: unknown): boolean {
   return !(error instanceof ApiError) || error.code === 429 || error.code >= 500;
+}
+
+/** Reports whether nothing can be created because the namespace is being deleted, or was deleted. */
+function isNamespaceGone(error: unknown): error is ApiError {
+  if (isApiError(error, 'NotFound')) return true;
+  const causes = isApiError(error, 'Forbidden') ? error.details?.causes : undefined;
+  return causes?.some(({ reason }) => reason === 'NamespaceTerminating') === true;
 }
 
 function truncateToBytes(text: string, maxBytes: number): string {

@@ -2,13 +2,23 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
 import { UPLOAD_ANNOTATION, type DiskVerb } from '#api/storage/disk-stream.ts';
-import { VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import { LOCAL_PROVISIONER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import { formatStorageSize } from '#api/storage/storage-size.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { Node, PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { findClassError, findDiskClaim, soleDataNodeOf, pickNode, checkUpload } from '#subresources/decide-disk.ts';
+import { SELECTED_NODE } from '#kube/volume-keys.ts';
+import {
+  canBind,
+  checkUpload,
+  findDiskClaim,
+  findVolumeError,
+  pickNode,
+  pickVolumeNode,
+  soleDataNodeOf,
+} from '#subresources/decide-disk.ts';
 
 const meta = { name: 'db', uid: 'u', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
 const aVm = (more: { status?: object; metadata?: object; spec?: object } = {}) =>
@@ -170,48 +180,140 @@ test('in an existing cluster one of our nodes is chosen, although it repels othe
   assert.equal(pickNode([kubelet]), undefined);
 });
 
-const aManualVolume = (claimRef?: object) =>
-  ({ metadata: meta, spec: { storageClassName: 'nosuch', claimRef } }) as Stored<PersistentVolume>;
-const classCases: Record<
-  string,
-  { name?: string; classes?: string[]; volumes?: Stored<PersistentVolume>[]; want: string | undefined }
-> = {
+const GIB = 1024 ** 3;
+/** A node with storage of this size, for volumes of its own; shared volumes can be twice as large. */
+const aSizedNode = (name: string, gib: number, spec: object = {}) => {
+  const node = aNode(name, 'True', spec);
+  const annotations = formatStorageSize({ nodeBytes: gib * GIB, sharedBytes: 2 * gib * GIB });
+  return { ...node, metadata: { ...node.metadata, annotations } };
+};
+const aClass = (name: string, more: object = {}) =>
+  ({ metadata: { ...meta, name }, provisioner: LOCAL_PROVISIONER, ...more }) as Stored<StorageClass>;
+const markedAs = (key: string) => ({ metadata: { ...meta, name: 'default', annotations: { [key]: 'true' } } });
+const LOCAL = aClass('local');
+const SHARED = aClass('shared', { parameters: { scope: 'shared' } });
+const NODES = [aSizedNode('a', 10), aSizedNode('b', 100)];
+
+interface ClaimCase {
+  readonly storageClass?: string;
+  readonly storage?: string;
+  readonly accessMode?: string;
+  readonly selected?: string;
+  readonly requiredNode?: string;
+  readonly classes?: readonly Stored<StorageClass>[];
+  readonly nodes?: readonly Stored<Node>[];
+}
+const aUploadClaim = ({ storageClass, storage = '1Gi', accessMode = 'ReadWriteOnce', selected }: ClaimCase) =>
+  ({
+    metadata: {
+      ...meta,
+      namespace: 'lab',
+      name: 'disk',
+      annotations: { ...(selected !== undefined && { [SELECTED_NODE]: selected }) },
+    },
+    spec: { storageClassName: storageClass, accessModes: [accessMode], resources: { requests: { storage } } },
+  }) as unknown as Stored<PersistentVolumeClaim>;
+
+const volumeCases: Record<string, ClaimCase & { readonly want: string | undefined }> = {
   'a class that does not exist': {
-    name: 'nosuch',
+    storageClass: 'nosuch',
     want: 'its storage class "nosuch" does not exist; choose one of local, shared',
   },
   'no class and no default class': {
     want: 'it has no storage class, and there is no default class; choose one of local, shared',
   },
-  'no class yet, which gets the default class': { classes: ['local', 'default'], want: undefined },
-  'no class yet, which gets a default class with the old annotation': { classes: ['local', 'old'], want: undefined },
+  'no class, which excludes the default class': {
+    storageClass: '',
+    want: 'it excludes storage classes, and there is no volume without one; choose one of local, shared',
+  },
+  'no class yet, which gets the default class': {
+    classes: [LOCAL, aClass('default', markedAs('storageclass.kubernetes.io/is-default-class'))],
+    want: undefined,
+  },
+  'no class yet, which gets a default class with the old annotation': {
+    classes: [LOCAL, aClass('default', markedAs('storageclass.beta.kubernetes.io/is-default-class'))],
+    want: undefined,
+  },
+  'no class yet, and more storage than the default class can provide': {
+    classes: [aClass('default', markedAs('storageclass.kubernetes.io/is-default-class'))],
+    storage: '1Ti',
+    want: 'StorageClass "default" cannot provide its volume: it requests 1Ti, but no node can hold more than 100Gi; request less, or add storage',
+  },
   'no class at all': {
-    name: 'nosuch',
+    storageClass: 'nosuch',
     classes: [],
     want: 'its storage class "nosuch" does not exist; there is none; create one',
   },
-  'a volume that an administrator created': { name: 'nosuch', volumes: [aManualVolume()], want: undefined },
-  'a volume that is reserved for the claim': {
-    name: 'nosuch',
-    volumes: [aManualVolume({ namespace: 'lab', name: 'disk' })],
+  'more storage than any node has': {
+    storageClass: 'local',
+    storage: '1Ti',
+    want: 'StorageClass "local" cannot provide its volume: it requests 1Ti, but no node can hold more than 100Gi; request less, or add storage',
+  },
+  'more storage than the selected node has': {
+    storageClass: 'local',
+    storage: '50Gi',
+    selected: 'a',
+    want: 'StorageClass "local" cannot provide its volume: it requests 50Gi, but node a can hold at most 10Gi; request less, or add storage',
+  },
+  'more storage than the node of the other disks has': {
+    storageClass: 'local',
+    storage: '50Gi',
+    requiredNode: 'a',
+    want: 'StorageClass "local" cannot provide its volume: it requests 50Gi, but node a can hold at most 10Gi; request less, or add storage',
+  },
+  'more storage than the shared storage has': {
+    storageClass: 'shared',
+    storage: '1Ti',
+    want: 'StorageClass "shared" cannot provide its volume: it requests 1Ti, but the shared storage can hold at most 200Gi; request less, or add storage',
+  },
+  'storage that one node has': { storageClass: 'local', storage: '50Gi', want: undefined },
+  'an access mode that its class does not provide': {
+    storageClass: 'local',
+    accessMode: 'ReadWriteMany',
+    want: 'StorageClass "local" keeps a volume on one node and cannot provide ReadWriteMany; use a class with scope "shared"',
+  },
+  'a class of another provisioner': {
+    storageClass: 'nfs',
+    storage: '1Ti',
+    classes: [aClass('nfs', { provisioner: 'example.com/nfs' })],
     want: undefined,
   },
-  'a volume of another claim': {
-    name: 'nosuch',
-    volumes: [aManualVolume({ namespace: 'lab', name: 'other' })],
-    want: 'its storage class "nosuch" does not exist; choose one of local, shared',
-  },
 };
-for (const [title, { name, classes = ['shared', 'local'], volumes = [], want }] of Object.entries(classCases)) {
-  test(`a claim with ${title}`, () => {
-    const claim = { metadata: { namespace: 'lab', name: 'disk' }, spec: { storageClassName: name } };
-    const known = classes.map((one) => {
-      const annotations = {
-        'storageclass.kubernetes.io/is-default-class': String(one === 'default'),
-        'storageclass.beta.kubernetes.io/is-default-class': String(one === 'old'),
-      };
-      return { metadata: { ...meta, name: one, annotations } } as unknown as Stored<StorageClass>;
-    });
-    assert.equal(findClassError(claim as PersistentVolumeClaim, known, volumes), want);
+for (const [title, { want, requiredNode, ...given }] of Object.entries(volumeCases)) {
+  test(`a volume for a claim with ${title}`, () => {
+    const { classes = [SHARED, LOCAL], nodes = NODES } = given;
+    assert.equal(findVolumeError({ claim: aUploadClaim(given), classes, nodes, requiredNode }), want);
+  });
+}
+
+test('a volume gets the first node that can hold it', () => {
+  const pick = (given: ClaimCase, nodes = NODES) =>
+    pickVolumeNode({ claim: aUploadClaim(given), classes: [LOCAL, SHARED], nodes });
+  assert.equal(pick({ storageClass: 'local' }), 'a');
+  assert.equal(pick({ storageClass: 'local', storage: '50Gi' }), 'b');
+  assert.equal(pick({ storageClass: 'shared', storage: '50Gi' }), 'a');
+  const cordoned = [aSizedNode('a', 10), aSizedNode('b', 100, { unschedulable: true })];
+  assert.equal(pick({ storageClass: 'local', storage: '50Gi' }, cordoned), undefined);
+});
+
+const manualVolumes: Record<string, { storageClass?: string; claimRef?: object; want: boolean }> = {
+  'a volume that an administrator created': { storageClass: 'nosuch', want: true },
+  'a volume that is reserved for the claim': {
+    storageClass: 'nosuch',
+    claimRef: { namespace: 'lab', name: 'disk' },
+    want: true,
+  },
+  'a volume of another claim': {
+    storageClass: 'nosuch',
+    claimRef: { namespace: 'lab', name: 'other' },
+    want: false,
+  },
+  'a volume of another class': { storageClass: 'manual', want: false },
+};
+for (const [title, { want, ...spec }] of Object.entries(manualVolumes)) {
+  test(`a claim can be bound: ${title}`, () => {
+    const { storageClass: storageClassName, claimRef } = spec;
+    const volume = { metadata: meta, spec: { storageClassName, claimRef } } as Stored<PersistentVolume>;
+    assert.equal(canBind(aUploadClaim({ storageClass: 'nosuch' }), volume), want);
   });
 }

@@ -1,9 +1,17 @@
 /** Decides whether the content of a disk of a VM may be read or replaced now, and which node has it. Pure. */
 import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
 import { UPLOAD_ANNOTATION, type DiskVerb } from '#api/storage/disk-stream.ts';
-import { KUBEVIRT_GROUP, NODE_TAINT, SCHEDULABLE_LABEL, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import {
+  KUBEVIRT_GROUP,
+  LOCAL_PROVISIONER,
+  NODE_TAINT,
+  SCHEDULABLE_LABEL,
+  VOLUME_NODE_ANNOTATION,
+} from '#api/names.ts';
+import { refuseClaim, refuseSize } from '#api/storage/local-class.ts';
 import { STATE_LABEL, STATE_VOLUME, stateKeyOf } from '#api/storage/persistent-state.ts';
 import { isMarkedAsState } from '#api/storage/snapshot-state.ts';
+import { storageSizeOf, type StorageSize } from '#api/storage/storage-size.ts';
 import { type VirtualMachine, runStrategyOf } from '#api/virtual-machine/kind.ts';
 import { type VirtualMachineInstance, isFinal } from '#api/virtual-machine-instance/kind.ts';
 import { ApiError, badRequest, conflict, notFound } from '#kube/api-error.ts';
@@ -11,6 +19,7 @@ import { findCondition } from '#kube/conditions.ts';
 import type { Node, PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import { isDefaultClass } from '#kube/default-class.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
+import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import { HOLD_MESSAGES } from '#api/verbs/verb.ts';
 
 interface DiskTransferRequest {
@@ -77,24 +86,62 @@ export function checkUpload({ metadata }: PersistentVolumeClaim): ApiError | und
   return refuse(`it does not wait for content; it needs the annotation ${UPLOAD_ANNOTATION}: "true"`);
 }
 
-/** Returns why a claim whose class is not among `classes` can never be bound, or undefined if it may be. */
-export function findClassError(
-  { spec, metadata }: PersistentVolumeClaim,
+/** A claim without a volume, and everything on which its volume depends. */
+interface VolumeWorld {
+  readonly claim: Stored<PersistentVolumeClaim>;
+  readonly classes: readonly Stored<StorageClass>[];
+  readonly nodes: readonly Stored<Node>[];
+  /** The node that must have the volume, because other disks of the VM are there. */
+  readonly requiredNode?: string | undefined;
+}
+
+/**
+ * Returns why no volume can ever be provisioned for the claim, or undefined if one may be. A volume that exists may be bound
+ * to the claim nevertheless.
+ */
+export function findVolumeError({ claim, classes, nodes, requiredNode }: VolumeWorld): string | undefined {
+  const storageClass = classOf(claim, classes);
+  if (storageClass === undefined) return describeMissingClass(claim, classes);
+  if (storageClass.provisioner !== LOCAL_PROVISIONER) return undefined;
+  const node = claim.metadata.annotations?.[SELECTED_NODE] ?? requiredNode;
+  const refusal = refuseClaim(claim, storageClass);
+  if (refusal !== undefined) return refusal;
+  const tooLarge = refuseSize(claim, storageClass, { sizes: sizesOf(nodes), node });
+  return tooLarge && `StorageClass "${storageClass.metadata.name}" cannot provide its volume: ${tooLarge}`;
+}
+
+/** Returns the class of the claim. A claim without one gets the default class, possibly later. */
+function classOf(
+  { spec: { storageClassName } }: PersistentVolumeClaim,
   classes: readonly Stored<StorageClass>[],
-  volumes: readonly Stored<PersistentVolume>[],
-): string | undefined {
-  const { storageClassName: name = '' } = spec;
-  const mayBind = ({ spec: { storageClassName = '', claimRef } }: PersistentVolume) =>
-    storageClassName === name &&
-    (claimRef === undefined || (claimRef.namespace === metadata.namespace && claimRef.name === metadata.name));
-  // A claim without a class gets the default class, possibly later.
-  if (spec.storageClassName === undefined && classes.some(isDefaultClass)) return undefined;
-  if (volumes.some(mayBind)) return undefined;
+): Stored<StorageClass> | undefined {
+  if (storageClassName === undefined) return classes.find(isDefaultClass);
+  return classes.find(({ metadata }) => metadata.name === storageClassName);
+}
+
+function describeMissingClass({ spec }: PersistentVolumeClaim, classes: readonly Stored<StorageClass>[]): string {
   const names = classes.map((one) => one.metadata.name).sort();
   const choice = names.length === 0 ? 'there is none; create one' : `choose one of ${names.join(', ')}`;
-  return name === ''
-    ? `it has no storage class, and there is no default class; ${choice}`
-    : `its storage class "${name}" does not exist; ${choice}`;
+  if (spec.storageClassName === undefined) return `it has no storage class, and there is no default class; ${choice}`;
+  return spec.storageClassName === ''
+    ? `it excludes storage classes, and there is no volume without one; ${choice}`
+    : `its storage class "${spec.storageClassName}" does not exist; ${choice}`;
+}
+
+function sizesOf(nodes: readonly Stored<Node>[]): Map<string, StorageSize> {
+  return new Map(
+    nodes.flatMap((node) => {
+      const size = storageSizeOf(node);
+      return size === undefined ? [] : [[node.metadata.name, size] as const];
+    }),
+  );
+}
+
+/** Reports whether the volume, which an administrator has created, can be bound to the claim. */
+export function canBind({ spec, metadata }: PersistentVolumeClaim, volume: PersistentVolume): boolean {
+  const { storageClassName = '', claimRef } = volume.spec;
+  if (storageClassName !== (spec.storageClassName ?? '')) return false;
+  return claimRef === undefined || (claimRef.namespace === metadata.namespace && claimRef.name === metadata.name);
 }
 
 /** Returns the node that has the data, or undefined if all nodes can reach it. */
@@ -109,12 +156,25 @@ const preventsPods = ({ key, effect }: { readonly key: string; readonly effect: 
 
 /** Returns the first of our nodes, by name, that is ready and accepts pods, or undefined if there is none. */
 export function pickNode(nodes: readonly Stored<Node>[]): string | undefined {
-  const usable = nodes.filter(({ spec, status, metadata }) => {
-    const isReady = findCondition(status?.conditions, 'Ready')?.status === 'True';
-    // In an existing cluster most nodes have no node agent, and ours accept only pods of VMs.
-    const isOurs = metadata.labels?.[SCHEDULABLE_LABEL] === 'true';
-    const isRepelled = spec?.taints?.some(preventsPods) === true;
-    return isReady && isOurs && !isRepelled && spec?.unschedulable !== true && metadata.deletionTimestamp === undefined;
-  });
-  return usable.map(({ metadata }) => metadata.name).sort()[0];
+  return nodes
+    .filter(isUsable)
+    .map(({ metadata }) => metadata.name)
+    .sort()[0];
+}
+
+/** Returns the node for the volume of the claim: like pickNode, of the nodes that can hold the volume. */
+export function pickVolumeNode({ claim, classes, nodes }: Omit<VolumeWorld, 'requiredNode'>): string | undefined {
+  const storageClass = classOf(claim, classes);
+  const sizes = sizesOf(nodes);
+  const canHold = ({ metadata: { name: node } }: Stored<Node>) =>
+    storageClass === undefined || refuseSize(claim, storageClass, { sizes, node }) === undefined;
+  return pickNode(nodes.filter(canHold));
+}
+
+function isUsable({ spec, status, metadata }: Stored<Node>): boolean {
+  const isReady = findCondition(status?.conditions, 'Ready')?.status === 'True';
+  // In an existing cluster most nodes have no node agent, and ours accept only pods of VMs.
+  const isOurs = metadata.labels?.[SCHEDULABLE_LABEL] === 'true';
+  const isRepelled = spec?.taints?.some(preventsPods) === true;
+  return isReady && isOurs && !isRepelled && spec?.unschedulable !== true && metadata.deletionTimestamp === undefined;
 }

@@ -22,7 +22,15 @@ import {
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import type { Clock } from '#lib/clock.ts';
-import { findClassError, findDiskClaim, soleDataNodeOf, pickNode, checkUpload } from '#subresources/decide-disk.ts';
+import {
+  canBind,
+  checkUpload,
+  findDiskClaim,
+  findVolumeError,
+  pickNode,
+  pickVolumeNode,
+  soleDataNodeOf,
+} from '#subresources/decide-disk.ts';
 import type { NodeRequest } from '#subresources/node-connections.ts';
 
 /** A volume is provisioned within seconds; this waits up to 30 seconds. */
@@ -95,46 +103,48 @@ export async function bindClaim(
       const why = 'it is not bound to a volume: nothing was ever written to it';
       throw conflict({ group: '', plural: 'persistentvolumeclaims' }, name, why);
     }
-    if (tries === 0) await checkClass(parts, request, claim);
-    if (claim.metadata.annotations?.[SELECTED_NODE] === undefined) await selectNode(parts, request, vm, claim);
+    const isSelected = claim.metadata.annotations?.[SELECTED_NODE] !== undefined;
+    if (tries === 0 || !isSelected) await prepareVolume(parts, request, vm, claim);
     await delay(parts.clock, BIND_EVERY_MS, request);
     request.signal.throwIfAborted();
   }
   throw timeout(`persistentvolumeclaim "${name}" is still not bound to a volume; see "kubectl describe pvc ${name}"`);
 }
 
-/** Throws if no volume can ever be provisioned for the claim, or bound to it, because its class does not exist. */
-async function checkClass(
-  { client }: DiskRequestParts,
-  { signal }: ClaimRequest,
-  claim: Stored<PersistentVolumeClaim>,
-): Promise<void> {
-  const classes = (await client.list(STORAGE_CLASSES, { signal })).items;
-  const { storageClassName: name = '' } = claim.spec;
-  if (classes.some(({ metadata }) => metadata.name === name)) return;
-  // Volumes that an administrator has created need no class.
-  const { items: volumes } = await listAll(client, PERSISTENT_VOLUMES, { signal });
-  const why = findClassError(claim, classes, volumes);
-  if (why !== undefined) throw conflict({ group: '', plural: 'persistentvolumeclaims' }, claim.metadata.name, why);
-}
-
-/** Selects the node for the volume, as the scheduler does for the first pod of a claim. */
-async function selectNode(
+/**
+ * Selects the node for the volume, as the scheduler does for the first pod of a claim. Throws if no volume can ever be
+ * provisioned for the claim, or bound to it.
+ */
+async function prepareVolume(
   parts: DiskRequestParts,
   request: ClaimRequest,
   vm: Stored<VirtualMachine> | undefined,
-  { metadata }: Stored<PersistentVolumeClaim>,
+  claim: Stored<PersistentVolumeClaim>,
 ): Promise<void> {
-  const preferred = vm && (await nodeOfOtherDisks(parts, request, vm, metadata.name));
-  const node = preferred ?? (await chooseNode(parts, request));
-  const { namespace, name, uid } = metadata;
+  const { client } = parts;
+  const { signal } = request;
+  const { namespace, name, uid, annotations } = claim.metadata;
+  const requiredNode = vm && (await nodeOfOtherDisks(parts, request, vm, name));
+  const [{ items: classes }, { items: nodes }] = await Promise.all([
+    client.list(STORAGE_CLASSES, { signal }),
+    client.list(NODES, { signal }),
+  ]);
+  const why = findVolumeError({ claim, classes, nodes, requiredNode });
+  if (why !== undefined) {
+    // Volumes that an administrator has created need neither a class nor a provisioner.
+    const { items: volumes } = await listAll(client, PERSISTENT_VOLUMES, { signal });
+    const isAvailable = volumes.some((volume) => canBind(claim, volume));
+    if (!isAvailable) throw conflict({ group: '', plural: 'persistentvolumeclaims' }, name, why);
+  }
+  if (annotations?.[SELECTED_NODE] !== undefined) return;
+  const chosen = why === undefined ? pickVolumeNode({ claim, classes, nodes }) : pickNode(nodes);
+  const node = requiredNode ?? chosen;
+  if (node === undefined) {
+    const problem = `Cannot provide the volume of PersistentVolumeClaim "${name}": no node that can hold it is ready`;
+    throw new ApiError(503, 'ServiceUnavailable', problem);
+  }
   const body = { metadata: { uid, annotations: { [SELECTED_NODE]: node } } };
-  await parts.client.patch(
-    PERSISTENT_VOLUME_CLAIMS,
-    { namespace, name },
-    { type: 'merge', body },
-    { signal: request.signal },
-  );
+  await client.patch(PERSISTENT_VOLUME_CLAIMS, { namespace, name }, { type: 'merge', body }, { signal });
 }
 
 /** Resolves to the node of another disk of the VM: the VM can only run where all of its disks are. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
-import { notFound } from '#kube/api-error.ts';
+import { notFound, timeout } from '#kube/api-error.ts';
 import { systemClock } from '#lib/clock.ts';
 import { createLog } from '#lib/log.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
@@ -15,6 +15,10 @@ const cases: Record<string, { fails: (leave: () => void) => Error; logged: RegEx
       leave();
       return new Error('aborted');
     },
+    logged: '',
+  },
+  'a request that must wait is not logged': {
+    fails: () => timeout('persistentvolumeclaim "disk" is still not bound to a volume'),
     logged: '',
   },
   'a refused request is not logged': { fails: () => notFound(VIRTUAL_MACHINE_INSTANCES, 'db'), logged: '' },

@@ -246,7 +246,8 @@ function errorResponse(
   const apiError = error instanceof ApiError ? error : internalError(errorMessage(error));
   // A client that ends early, such as an interrupted port-forward, is not a fault of this server.
   if (signal.aborted) log.debug({ method, path, reason: apiError.message }, 'The client has closed the request');
-  else if (apiError.code >= 500 && apiError.code !== 501)
-    log.warn({ err: error, method, path }, 'Cannot serve a subresource');
+  else if (apiError.code === 500) log.warn({ err: error, method, path }, 'Cannot serve a subresource');
+  // A state that other objects report, such as a node that is not ready or a claim that is not bound.
+  else if (apiError.code > 501) log.info({ reason: apiError.message, method, path }, 'Cannot serve a subresource now');
   return jsonResponse(apiError.code, apiError.toStatus());
 }

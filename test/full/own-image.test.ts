@@ -3,11 +3,15 @@
  * ssh. Everything that is compared is what the guest itself reports.
  */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { parseYaml } from '#kube/yaml.ts';
 import { debianImage, makeSshKey, ownerOf } from '#test/support/debian-guest.ts';
 import { startRealPlane } from '#test/support/real-guests.ts';
+
+const EXAMPLE = join(import.meta.dirname, '../../examples/vm-image.yaml');
 
 /** Prints the identity of the machine as the guest sees it, one fact per line. */
 const FACTS = [
@@ -58,3 +62,20 @@ test(
     assert.equal(await report(), before, 'after a migration');
   },
 );
+
+test('the example boots the image with UEFI, a TPM and cloud-init', { timeout: 900_000 }, async (t) => {
+  const plane = await startRealPlane(t);
+  const key = makeSshKey(t);
+  const { virtctl, kubectlWithInput, guest } = ownerOf(plane.dataDir, key);
+  await virtctl('image-upload', 'pvc', 'debian', '--size=4Gi', `--image-path=${debianImage()}`);
+  const manifest = readFileSync(EXAMPLE, 'utf8');
+  const placeholder = 'ssh-ed25519 AAAA... you@example';
+  assert.ok(manifest.includes(placeholder));
+  const { stderr } = await kubectlWithInput(manifest.replace(placeholder, key.publicKey), 'create', '-f', '-');
+  assert.equal(stderr, '', 'no warning');
+
+  const { awaitBoot, ssh } = guest('imaged');
+  await awaitBoot();
+  const { stdout } = await ssh('hostname; cat /sys/class/tpm/tpm0/tpm_version_major; ls -d /sys/firmware/efi/efivars');
+  assert.equal(stdout, 'imaged\n2\n/sys/firmware/efi/efivars\n');
+});

@@ -300,7 +300,7 @@ suite('virtctl with disks', () => {
     assert.equal(code, 1);
     assert.match(
       err,
-      /is in use by pod "p"\nDeleted again: VirtualMachine broken, PersistentVolumeClaim broken-root\n$/,
+      /error: Cannot import volume root of VM broken: .* is in use by pod "p"\nDeleted again: VirtualMachine broken, PersistentVolumeClaim broken-root\n$/,
     );
     await assert.rejects(scene.readVm('broken'));
   });
@@ -426,6 +426,18 @@ suite('virtctl with disks', () => {
     assert.deepEqual(
       readdirSync(dir).filter((name) => name.startsWith('busy')),
       [],
+    );
+  });
+
+  test('says whether the devices of a VM are unknown because it never ran, or because it has just started', async () => {
+    const noteOf = async (name: string) => (await scene.virtctl('export', 'ovf', name, '--output', '-')).err;
+    const name = scene.newName();
+    await scene.createVm(name, { runStrategy: 'Halted' });
+    assert.match(await noteOf(name), /^Note: VM \S+ has not run yet, so its devices have no addresses$/m);
+    await scene.patchStatus(VIRTUAL_MACHINES, name, { created: true });
+    assert.match(
+      await noteOf(name),
+      /^Note: the devices of VM \S+, which has just started, are not known yet, .*again$/m,
     );
   });
 

@@ -9,10 +9,13 @@ import { gzipSync } from 'node:zlib';
 import { BOOT_FIRMWARE_ANNOTATION } from '#api/storage/boot-firmware.ts';
 import { UPLOAD_ANNOTATION } from '#api/storage/disk-stream.ts';
 import { PROTECTED_VMS_ANNOTATION } from '#api/protection/delete-protection.ts';
-import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import { NODES, PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES } from '#kube/core-kinds.ts';
+import { LOCAL_PROVISIONER } from '#api/names.ts';
 import { STATE_LABEL } from '#api/storage/persistent-state.ts';
+import { formatStorageSize } from '#api/storage/storage-size.ts';
 import type { DiskUpload } from '#node/volumes/volumes-port.ts';
 import { startCuttingProxy } from '#test/support/cutting-proxy.ts';
+import { NODE } from '#test/scenarios/subresources-scene.ts';
 import { DiskScene } from '#test/support/disk-scene.ts';
 
 const MIB = 1024 * 1024;
@@ -391,6 +394,24 @@ suite('virtctl image-upload', () => {
     assert.equal(code, 1);
     assert.match(err, /"lost": its storage class "nosuch" does not exist; choose one of .*manual/);
     assert.doesNotMatch(err, /retrying/);
+  });
+
+  test('refuses a claim that no node can ever hold, names the class and the limit, and leaves no claim', async () => {
+    const body = { metadata: { annotations: formatStorageSize({ nodeBytes: 64 * MIB, sharedBytes: 64 * MIB }) } };
+    await disks.scene.admin.patch(NODES, { name: NODE }, { type: 'merge', body });
+    await disks.create(STORAGE_CLASSES, { metadata: { name: 'small' }, provisioner: LOCAL_PROVISIONER });
+    const cases: [flags: string[], want: RegExp][] = [
+      [['--size=1Gi'], /StorageClass "small" .*: it requests 1Gi, but no node can hold more than 64Mi; request less/],
+      [['--size=4Mi', '--access-mode=ReadWriteMany'], /StorageClass "small" .* cannot provide ReadWriteMany; use/],
+    ];
+    for (const [flags, want] of cases) {
+      const { code, err } = await upload('huge', 'a.raw', '--storage-class=small', ...flags);
+      assert.equal(code, 1);
+      assert.match(err, want);
+      assert.match(err, /PersistentVolumeClaim default\/huge was deleted again\.\n$/);
+      assert.doesNotMatch(err, /retrying/);
+      await assert.rejects(disks.readClaim('huge'), /"huge" not found/);
+    }
   });
 
   test('does not send an image again if the node runs out of room midway', async () => {

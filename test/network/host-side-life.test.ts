@@ -1,9 +1,9 @@
 /** The life of the default network on a host: DNS, several planes, rules of others, networks of one family, removal. */
 import assert from 'node:assert/strict';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
-import type { LinuxHostSide } from '#node/network/linux/host/linux-host-side.ts';
+import { LinuxHostSide } from '#node/network/linux/host/linux-host-side.ts';
 import { API_PORT, aPlan, ECHO_PORT, HostScene, type SceneGuest } from '#test/network/support/host-scene.ts';
 import { namespaceSkipReason, type Target } from '#test/network/support/namespace.ts';
 
@@ -73,6 +73,16 @@ suite('the default network on a host', { skip }, () => {
     await side.ensure();
     assert.notEqual(await readDnsPid(), process.pid);
     assert.equal((await guest.namespace.query(GATEWAY, 'example.com')).code, 0);
+  });
+
+  test('a directory that the DNS server cannot enter is refused', async () => {
+    const parent = scene.dirOf(scene.plan);
+    await mkdir(join(parent, 'private'), { mode: 0o700 });
+    const plan = aPlan(`${scene.prefix} private`, ['10.251.0.0/16']);
+    const dir = join(parent, 'private', 'dns');
+    const hidden = new LinuxHostSide({ plan, dir, namespace: scene.host.path });
+    await assert.rejects(hidden.ensure(), /other users may not enter .*private; expected a directory that every user/);
+    await hidden.remove();
   });
 
   test('two planes on a host do not meet, and one can be removed without the other', async () => {

@@ -70,6 +70,17 @@ test('a VM whose claim is being deleted says so, and loses the disk only when it
   });
 });
 
+test('a claim that is deleted while in use goes with its VM, also if another claim was deleted meanwhile', async (t) => {
+  const { plane } = await startWithDeletedClaim(t);
+  await plane.apply(aClaim('other'));
+  await plane.delete('PersistentVolumeClaim', 'other');
+  assert.equal(await plane.find('PersistentVolumeClaim', 'other'), undefined);
+  assert.notEqual(await plane.find('PersistentVolumeClaim', 'home'), undefined, 'the guest has its disk');
+  assert.equal(await plane.runVerb('stop', 'db'), '202');
+  await plane.delete('VirtualMachine', 'db');
+  assert.equal(await plane.find('PersistentVolumeClaim', 'home'), undefined);
+});
+
 test('a VM that lost its claim can be stopped while a snapshot waits for it', async (t) => {
   const plane = await startVmPlane(t);
   await plane.apply(aVmOnClaim('db', 'nosuch', { runStrategy: 'Always' }));

@@ -193,6 +193,38 @@ suite('virtctl', () => {
     );
   });
 
+  test('a restore to a new name warns if the copy gets the keys of the TPM', async () => {
+    const name = scene.newName();
+    await scene.createVm(name, { runStrategy: 'Halted' });
+    const metadata = { namespace: 'default', name: `${name}-noon` };
+    const apiVersion = apiVersionOf(VIRTUAL_MACHINE_SNAPSHOTS);
+    const source = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name };
+    const { kind } = VIRTUAL_MACHINE_SNAPSHOTS;
+    await scene.admin.create(VIRTUAL_MACHINE_SNAPSHOTS, { apiVersion, kind, metadata, spec: { source } });
+    const restore = async (target: string, ...flags: string[]) => {
+      const { code, err } = await scene.virtctl(
+        'restore',
+        name,
+        `--snapshot=${name}-noon`,
+        `--target=${target}`,
+        ...flags,
+      );
+      assert.equal(code, 0, err);
+      return err;
+    };
+    const contains = (...includedVolumes: string[]) =>
+      scene.patchStatus(VIRTUAL_MACHINE_SNAPSHOTS, metadata.name, { snapshotVolumes: { includedVolumes } });
+    await contains('data');
+    assert.equal(await restore(`${name}-a`), '');
+    await contains('data', `persistent-state-for-${name}`);
+    const warning = new RegExp(
+      `^Warning: VM ${name}-b gets a copy of the persistent state of VM ${name}: .*--omit-state\n$`,
+    );
+    assert.match(await restore(`${name}-b`), warning);
+    assert.equal(await restore(`${name}-c`, '--omit-state'), '');
+    assert.equal(await restore(name), '');
+  });
+
   test('prints both versions', async () => {
     const { out } = await scene.virtctl('version');
     assert.match(

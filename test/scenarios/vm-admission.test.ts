@@ -193,6 +193,7 @@ const PATHS: Record<string, string> = {
   ValidatingAdmissionPolicyBinding: '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings',
   VirtualMachine: VMS,
   VirtualMachineRestore: '/apis/snapshot.kubevirt.io/v1beta1/namespaces/golden/virtualmachinerestores',
+  Service: '/api/v1/namespaces/golden/services',
   VirtualMachineSnapshot: '/apis/snapshot.kubevirt.io/v1beta1/namespaces/golden/virtualmachinesnapshots',
 };
 
@@ -207,6 +208,24 @@ test('the README lists the examples', async () => {
   const list = await readFile(new URL('README.md', EXAMPLES), 'utf8');
   assert.deepEqual(
     examples.filter((name) => !list.includes(`(${name})`)),
+    [],
+  );
+});
+
+test('the cloud-init disks of the examples are on the virtio bus, for which every cloud kernel has a driver', async () => {
+  const buses: Record<string, unknown> = {};
+  for (const file of examples) {
+    for (const document of parseAllDocuments(await readFile(new URL(file, EXAMPLES), 'utf8'))) {
+      const { volumes = [], domain }: Loose = document.toJS().spec?.template?.spec ?? {};
+      for (const { name, cloudInitNoCloud, cloudInitConfigDrive } of volumes) {
+        if ((cloudInitNoCloud ?? cloudInitConfigDrive) === undefined) continue;
+        buses[`${file} ${name}`] = domain.devices.disks.find((disk: Loose) => disk.name === name).disk?.bus;
+      }
+    }
+  }
+  assert.ok(Object.keys(buses).length >= 3);
+  assert.deepEqual(
+    Object.entries(buses).filter(([, bus]) => bus !== 'virtio'),
     [],
   );
 });

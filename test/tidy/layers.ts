@@ -237,6 +237,10 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     sees: [...CLIENT, 'node/hardware', 'node/definition'],
     why: 'the Node describes the machine, not its guests',
   },
+  'node/services': {
+    sees: CLIENT,
+    why: 'it routes Services to addresses of any pods; the agent passes the network to it',
+  },
   'node/storage': {
     sees: [...CLIENT, ...PORTS, 'node/endpoint', 'node/guests', 'node/pods'],
     why: 'volumes and snapshots have their own loops, which do not depend on the loop of guests',
@@ -284,6 +288,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
       'node/pods',
       'node/probes',
       'node/registration',
+      'node/services',
       'node/storage',
     ],
     why: 'it combines the parts of the agent with any hypervisor and any volumes, and decides nothing itself',

@@ -58,7 +58,7 @@ const guestNetworkSpec = obj(
     }),
     mtu: int32({ minimum: 1280, maximum: 65_535, description: `The largest packet. Defaults to ${DEFAULT_MTU}.` }),
   },
-  { required: ['subnets'] },
+  { required: ['subnets'], description: 'The subnets from which guests get addresses, and the size of packets.' },
 );
 
 export interface GuestNetwork extends KubeObject {

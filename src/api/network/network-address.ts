@@ -29,7 +29,10 @@ const networkAddressSpec = obj(
       { required: ['kind', 'namespace', 'name', 'uid'], description: 'The VM, or an instance without a VM.' },
     ),
   },
-  { required: ['address', 'network', 'subnet', 'interface', 'owner'] },
+  {
+    required: ['address', 'network', 'subnet', 'interface', 'owner'],
+    description: 'The address and its owner. Written by Selfsame only.',
+  },
 );
 
 export interface NetworkAddress extends KubeObject {

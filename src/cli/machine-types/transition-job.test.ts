@@ -40,6 +40,10 @@ test('the job runs the program under its own account on a Selfsame node until it
   );
 });
 
+test('a finished job is removed with its plan after 90 days', () => {
+  assert.equal(buildTransitionJob(options).spec?.['ttlSecondsAfterFinished'], 7_776_000);
+});
+
 test('the program reads the same options from the environment', () => {
   const [container] = podOf(buildTransitionJob(options)).containers;
   const env = Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value]));

@@ -16,6 +16,12 @@ import { VERSION } from '#lib/version.ts';
 /** High, because each start continues where the last one stopped. Only a Job that makes no progress is to fail. */
 const BACKOFF_LIMIT = 100;
 
+/**
+ * The time for which a finished Job, its plan and its progress are kept: 90 days. Without a limit, they would grow with each
+ * command; the identity history of each VM has its own record of the change.
+ */
+const KEPT_SECONDS = 90 * 24 * 3600;
+
 export function buildTransitionJob(options: TransitionOptions): TransitionJob {
   const labels = { [TRANSITION_LABEL]: TRANSITION_LABEL_OF_JOBS };
   return {
@@ -24,6 +30,7 @@ export function buildTransitionJob(options: TransitionOptions): TransitionJob {
     metadata: { generateName: JOB_PREFIX, namespace: SYSTEM_NAMESPACE, labels },
     spec: {
       backoffLimit: BACKOFF_LIMIT,
+      ttlSecondsAfterFinished: KEPT_SECONDS,
       // Never two pods at a time: each would restart the maximum number of VMs.
       podReplacementPolicy: 'Failed',
       template: {

@@ -13,7 +13,7 @@ import {
 } from '#api/storage/disk-stream.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { ApiConnection } from '#cli/connection/api-connection.ts';
-import { CommandError } from '#lib/command-line/command-error.ts';
+import { CommandError, explainFailure } from '#lib/command-line/command-error.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import { verbPath } from '#cli/connection/verb-path.ts';
 import type { WebSocketStream } from '#lib/websocket/websocket.ts';
@@ -47,12 +47,11 @@ export async function uploadDisk(
   header: DiskHeader,
   chunks: AsyncIterable<Uint8Array>,
 ): Promise<void> {
-  const stream = await openStream(api, vm, 'importdisk', volume);
+  const problem = `Cannot import volume ${volume} of VM ${vm}: `;
+  const stream = await explainFailure(problem, openStream(api, vm, 'importdisk', volume));
   try {
     const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
-    await sendContent(stream, reader, streamDisk(header, chunks));
-  } catch (cause) {
-    throw new CommandError(`Cannot import volume ${volume} of VM ${vm}: ${errorMessage(cause)}`, { cause });
+    await explainFailure(problem, sendContent(stream, reader, streamDisk(header, chunks)));
   } finally {
     stream.destroy();
   }

@@ -29,7 +29,11 @@ export async function exportMachine(
     if (found !== undefined) claims.push(found);
   }
   if (record?.status?.devices === undefined) {
-    report(`Note: VM ${name} has not run yet, so its devices have no addresses`);
+    report(
+      vm.status?.created === true
+        ? `Note: the devices of VM ${name}, which has just started, are not known yet, so they have no addresses; export it again`
+        : `Note: VM ${name} has not run yet, so its devices have no addresses`,
+    );
   }
   const machine = describeVm(vm, record, claims);
   for (const note of machine.notes) report(`Note: ${note}`);

@@ -9,6 +9,8 @@ import { listFlag, switchFlag, textFlag, type FlagValues } from '#lib/command-li
 import { parsePairs, planImport, type ImportOptions } from '#cli/transfer/import-plan.ts';
 import { importError, type ImportSource } from '#cli/transfer/import-source.ts';
 import { toYaml } from '#cli/output-format.ts';
+import { listNodeMetadata } from '#cli/machine-types/read-fleet.ts';
+import { offeredTypes } from '#cli/machine-types/supported-types.ts';
 import { findObject, readConfiguration } from '#cli/connection/vm-objects.ts';
 import type { MachineDescription } from '#formats/machine.ts';
 import { alternativesText } from '#cli/connection/missing-object.ts';
@@ -78,9 +80,8 @@ export async function importMachine(
   { api, status, terminal }: ImportParts,
 ): Promise<void> {
   const { report } = status;
-  const plan = planImport(machine, await addStateStorage(api, machine, { options, report }), {
-    canUpload: files !== undefined,
-  });
+  const known = { ...(await addStateStorage(api, machine, { options, report })), ...(await findOffered(api, report)) };
+  const plan = planImport(machine, known, { canUpload: files !== undefined });
   if ('errors' in plan) throw importError(path, plan.errors);
   for (const note of plan.notes) report(`Note: ${note}`);
   if (dryRun) {
@@ -107,6 +108,20 @@ async function addStateStorage(
   const stateStorageClass = storageClass ?? (await readConfiguration(api, report)).vmStateStorageClass;
   if (!stateStorageClass) return options;
   return { ...options, stateStorageClass, stateModes: stateModesOf(await findProfile(api, stateStorageClass)) };
+}
+
+/** Resolves to the machine types of all nodes, or to nothing if the user may not read nodes. */
+async function findOffered(
+  api: ApiConnection,
+  report: (line: string) => void,
+): Promise<Pick<ImportOptions, 'offeredTypes'>> {
+  try {
+    const nodes = await listNodeMetadata(api, report);
+    return { offeredTypes: new Set(offeredTypes(nodes).map(({ name }) => name)) };
+  } catch (error) {
+    if (isApiError(error, 'Forbidden')) return {};
+    throw error;
+  }
 }
 
 async function findProfile(api: ApiConnection, name: string): Promise<StorageProfile | undefined> {

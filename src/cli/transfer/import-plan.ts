@@ -27,6 +27,8 @@ export interface ImportOptions {
   readonly networks: ReadonlyMap<string, string>;
   /** Secrets that already have the cloud-init data of a disk, by disk name. */
   readonly secrets?: ReadonlyMap<string, string>;
+  /** The machine types that nodes offer, as far as the user may know them. */
+  readonly offeredTypes?: ReadonlySet<string>;
   /** True to create a different machine with the same hardware, without uuid, serial and MAC addresses of the file. */
   readonly newIdentity: boolean;
   /** True to import the persistent state even with a new identity. */
@@ -71,7 +73,13 @@ export function planImport(
     ...(stateModes && { stateModes }),
   };
   try {
-    const names = { claimNames, networks, ...(secrets && { secretNames: secrets }) };
+    const { offeredTypes } = options;
+    const names = {
+      claimNames,
+      networks,
+      ...(secrets && { secretNames: secrets }),
+      ...(offeredTypes && { offeredTypes }),
+    };
     const manifests = toManifests(known, { name, namespace, omitsState, ...names, ...classes });
     if (errors.length > 0) return { errors: limitList(errors) };
     const uploads = [

@@ -11,8 +11,6 @@ import { SELECTED_NODE, STORAGE_PROVISIONER } from '#kube/volume-keys.ts';
 import {
   buildLocalVolume,
   isLocalVolume,
-  refuseClaim,
-  scopeOf,
   type VolumeCopy,
   localVolumeName,
 } from '#controllers/shared/local-storage/local-volume.ts';
@@ -22,6 +20,7 @@ import {
   type SnapshotSource,
 } from '#controllers/shared/local-storage/snapshot-source.ts';
 import { INCOMING_NODE_ANNOTATION, LOCAL_PROVISIONER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import { refuseClaim, refuseSize, scopeOf } from '#api/storage/local-class.ts';
 import type { StorageSize } from '#api/storage/storage-size.ts';
 import { findCondition, setCondition } from '#kube/conditions.ts';
 import {
@@ -32,7 +31,7 @@ import {
   type StorageClass,
 } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { compareQuantities, formatQuantity, parseQuantity, type Quantity } from '#kube/quantity.ts';
+import { compareQuantities, parseQuantity, type Quantity } from '#kube/quantity.ts';
 import { EMPTY_PLAN, type Change, type Plan } from '#runtime/plan.ts';
 
 /** Permanent: pods get a node only after such a claim is bound. */
@@ -78,7 +77,9 @@ function provision(world: LocalClaimWorld): Plan {
   if (!isRequested && (!waitsForConsumer || origin.is === 'empty')) return EMPTY_PLAN;
   const reason = refuseClaim(claim, storageClass) ?? (origin.is === 'refused' ? origin.why : undefined);
   if (reason !== undefined) return failProvisioning(storageClass, reason);
-  const tooLarge = refuseSize(world, storageClass);
+  const selected = claim.metadata.annotations?.[SELECTED_NODE];
+  const node = selected ?? world.consumerNode;
+  const tooLarge = refuseSize(claim, storageClass, { sizes: world.sizes, node });
   if (tooLarge !== undefined) return failProvisioning(storageClass, tooLarge);
   if (origin.is === 'waiting') return EMPTY_PLAN;
   if (!world.sourceNodeExists)
@@ -87,34 +88,11 @@ function provision(world: LocalClaimWorld): Plan {
   if (fixedNode !== undefined)
     return createVolume(world, storageClass, fixedNode, selectCopy(world, origin, fixedNode));
   if (!isRequested) return EMPTY_PLAN;
-  const selected = claim.metadata.annotations?.[SELECTED_NODE];
   if (selected !== undefined && !selectedNodeExists) return unselectNode(claim, selected);
-  const node = selected ?? world.consumerNode;
   if (waitsForConsumer && node === undefined) return EMPTY_PLAN;
   if (scopeOf(storageClass) === 'node' && node === undefined) return failProvisioning(storageClass, NO_NODE_SELECTED);
   const target = scopeOf(storageClass) === 'node' ? node : undefined;
   return createVolume(world, storageClass, node, selectCopy(world, origin, target));
-}
-
-/**
- * Returns why no node can ever hold the volume of the claim, or undefined if one can, or if a node does not report the size
- * of its storage. With a selected node, only this one counts.
- */
-function refuseSize(
-  { claim, sizes, ...world }: LocalClaimWorld,
-  storageClass: Stored<StorageClass>,
-): string | undefined {
-  const selected = claim.metadata.annotations?.[SELECTED_NODE] ?? world.consumerNode;
-  const isShared = scopeOf(storageClass) === 'shared';
-  const nodes = [...sizes].filter(([name]) => isShared || selected === undefined || name === selected);
-  const requested = claim.spec.resources?.requests?.['storage'] ?? 0;
-  const fits = nodes.some(([, { nodeBytes, sharedBytes }]) => !isLess(isShared ? sharedBytes : nodeBytes, requested));
-  if (nodes.length === 0 || fits) return undefined;
-  const largest = Math.max(...nodes.map(([, size]) => (isShared ? size.sharedBytes : size.nodeBytes)));
-  const place = isShared ? 'the shared storage' : selected === undefined ? 'no node' : `node ${selected}`;
-  const text = formatQuantity({ nanos: BigInt(largest) * 1_000_000_000n, format: 'BinarySI' });
-  const can = selected === undefined && !isShared ? 'can hold more than' : 'can hold at most';
-  return `it requests ${requested}, but ${place} ${can} ${text}; request less, or add storage`;
 }
 
 function createVolume(
@@ -176,7 +154,7 @@ function expand(world: LocalClaimWorld): Plan {
     return { changes: [], events: [{ type: 'Warning', reason: 'VolumeResizeFailed', message }] };
   }
   if (isLarger && storageClass !== undefined) {
-    const tooLarge = refuseSize(sizedFor(world, volume), storageClass);
+    const tooLarge = refuseSize(claim, storageClass, { sizes: world.sizes, node: dataNodeOf(volume) });
     if (tooLarge !== undefined) {
       const message = `Cannot expand the volume: ${tooLarge}`;
       return { changes: [], events: [{ type: 'Warning', reason: 'VolumeResizeFailed', message }] };
@@ -187,11 +165,9 @@ function expand(world: LocalClaimWorld): Plan {
   return { changes: [...changes, ...reportSize(world, size)] };
 }
 
-/** Returns the world with the sizes of the nodes that can hold the data of an existing volume. */
-function sizedFor(world: LocalClaimWorld, { metadata, spec }: Stored<PersistentVolume>): LocalClaimWorld {
-  const node = metadata.annotations?.[VOLUME_NODE_ANNOTATION] ?? spec.csi?.volumeAttributes?.['node'];
-  const sizes = node === undefined ? world.sizes : new Map([...world.sizes].filter(([name]) => name === node));
-  return { ...world, sizes, consumerNode: node };
+/** Returns the node that has the data, or undefined if the volume is shared. */
+function dataNodeOf({ metadata, spec }: Stored<PersistentVolume>): string | undefined {
+  return metadata.annotations?.[VOLUME_NODE_ANNOTATION] ?? spec.csi?.volumeAttributes?.['node'];
 }
 
 function raiseCapacity({ metadata }: Stored<PersistentVolume>, storage: string | number): Change {

@@ -6,7 +6,7 @@
 import { randomInt } from 'node:crypto';
 import { isIP } from 'node:net';
 import { decodeStored } from '#engine/encoding/stored-object.ts';
-import { SERVICE_NAME_LABEL } from '#engine/registry/kinds/endpoint-slice.ts';
+import { SERVICE_NAME_LABEL } from '#kube/cluster-kinds.ts';
 import type { Store } from '#engine/store/store.ts';
 import { isRecord } from '#kube/meta.ts';
 

@@ -39,6 +39,8 @@ export interface ManifestOptions extends DiskOptions {
   readonly omitsState?: boolean;
   /** The replacement of each network of the description: `pod` or the name of a NetworkAttachmentDefinition. */
   readonly networks?: ReadonlyMap<string, string>;
+  /** The machine types that nodes offer, as far as they are known. */
+  readonly offeredTypes?: ReadonlySet<string>;
 }
 
 interface Manifests {
@@ -56,7 +58,7 @@ export function toManifests(machine: MachineDescription, options: ManifestOption
   const disks = diskManifests(machine, options, findings);
   const { interfaces, networks } = nicManifests(machine.nics, options.networks ?? new Map<string, string>(), findings);
   const annotation = buildAnnotation(machine, findings);
-  const type = chooseMachineType(machine, findings);
+  const type = chooseMachineType(machine, options, findings);
   findings.throwIfErrors('import machine');
   const vm: VirtualMachine = {
     apiVersion: apiVersionOf(VIRTUAL_MACHINES),
@@ -121,9 +123,15 @@ function buildDomain(
   };
 }
 
-/** Replaces machine types of other vendors (pc-q35-rhel8.0.0) with the newest type of the same chipset. */
-function chooseMachineType({ machineType, chipset }: MachineDescription, findings: Findings): string | undefined {
-  if (machineType !== undefined && /^(?:q35|pc|pc-(?:q35|i440fx)-[0-9]{1,2}\.[0-9]{1,2})$/.test(machineType))
+const KNOWN_TYPE = /^(?:q35|pc|pc-(?:q35|i440fx)-[0-9]{1,2}(?:\.[0-9]{1,2}){1,2})$/;
+
+/** Replaces machine types of other vendors (pc-q35-rhel8.0.0) with the newest type of the same chipset, unless a node has them. */
+function chooseMachineType(
+  { machineType, chipset }: MachineDescription,
+  { offeredTypes }: ManifestOptions,
+  findings: Findings,
+): string | undefined {
+  if (machineType !== undefined && (KNOWN_TYPE.test(machineType) || offeredTypes?.has(machineType) === true))
     return machineType;
   const alias = chipset === undefined ? undefined : { q35: 'q35', i440fx: 'pc' }[chipset];
   if (machineType !== undefined) {

@@ -463,6 +463,20 @@ test('replaces machine types of other vendors with the newest of their chipset, 
   assert.deepEqual(vm.spec.template.spec?.domain.machine, { type: 'pc' });
   assert.deepEqual((importedInto(vm) as { machine?: string }).machine, 'pc-i440fx-rhel7.6.0');
   assert.match(notes.join('\n'), /pc-i440fx-rhel7\.6\.0 is not supported/);
+  const offered = toManifests(machine, { ...options, offeredTypes: new Set(['pc-i440fx-rhel7.6.0']) });
+  assert.deepEqual(
+    offered.vm.spec.template.spec?.domain.machine,
+    { type: 'pc-i440fx-rhel7.6.0' },
+    'unless a node has it',
+  );
+  assert.doesNotMatch(offered.notes.join('\n'), /machine type/);
+});
+
+test('keeps versioned machine types of QEMU', () => {
+  for (const type of ['pc-q35-7.2', 'pc-q35-4.0.1', 'pc-i440fx-10.0']) {
+    const machine = readOvf(ovirtOvf({ settings: `<CustomEmulatedMachine>${type}</CustomEmulatedMachine>` }));
+    assert.deepEqual(toManifests(machine, options).vm.spec.template.spec?.domain.machine, { type });
+  }
 });
 
 test('uses existing claims, which disks of unknown size require', () => {

@@ -6,11 +6,12 @@
  * has synced. An agent that cannot read the API waits and leaves everything as it is.
  */
 import { NODE_NAME_LABEL } from '#api/names.ts';
+import { DEFAULT_NETWORK, GUEST_NETWORKS, type GuestNetwork } from '#api/network/guest-network.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
 import { Informer, type InformerOptions } from '#client/informer.ts';
 import { NODES, PERSISTENT_VOLUMES, PODS, type Pod } from '#kube/core-kinds.ts';
-import type { KubeObject } from '#kube/meta.ts';
+import type { KubeObject, Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOT_CONTENTS } from '#kube/volume-snapshot-kinds.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
@@ -46,6 +47,10 @@ import { readHostFacts } from '#node/registration/host-facts.ts';
 import type { NodeDescription } from '#node/registration/node-object.ts';
 import { register } from '#node/registration/registration.ts';
 import type { Peers } from '#node/migration/peers.ts';
+import { ROUTED_SERVICES, ROUTED_SLICES } from '#node/services/kinds.ts';
+import type { RuleSets } from '#node/services/nft.ts';
+import { HOST_NODES, startServiceRouting } from '#node/services/service-routing.ts';
+import type { ServiceNetwork } from '#node/services/service-table.ts';
 import type { Volumes } from '#node/volumes/volumes-port.ts';
 import { EventRecorder } from '#runtime/events.ts';
 
@@ -72,6 +77,12 @@ interface NodeAgentOptions {
   readonly runProgram?: RunProgram;
   /** Access of programs in pods to the API; without it they have none. */
   readonly programAccess?: ProgramAccess;
+  /** Routes Services on this host, for the guests of the default network. Without it, another program does that. */
+  readonly services?: {
+    readonly rules: RuleSets;
+    hostsDir(key: string): string;
+    planNetwork(network: Stored<GuestNetwork>): ServiceNetwork;
+  };
   /** Connections to other nodes; without them guests cannot be migrated. */
   readonly peers?: Peers;
   readonly clock: Clock;
@@ -197,7 +208,8 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     startFillController(storageParts),
     startSnapshotController(storageParts),
   ];
-  const parts = [registration, agents, domains, programs, ...storageControllers];
+  const services = await startServices(options, log, signal);
+  const parts = [registration, agents, domains, programs, ...storageControllers, ...services];
   const disks = createDiskAccess(shared);
 
   return {
@@ -236,6 +248,32 @@ async function prepareDefaultNetwork(
     signal.throwIfAborted();
     log.error({ err }, 'Cannot prepare the default network; it will be tried again when a guest starts');
   });
+}
+
+/** Starts to route Services as soon as there is a default network. */
+async function startServices(
+  { name, client, services: tools, clock }: NodeAgentOptions,
+  log: Log,
+  signal: AbortSignal,
+): Promise<readonly { idle(): Promise<void>; stop(): Promise<void> }[]> {
+  if (tools === undefined) return [];
+  const common = { reader: client, clock, log };
+  const services = new Informer({ ...common, type: ROUTED_SERVICES });
+  const slices = new Informer({ ...common, type: ROUTED_SLICES });
+  const nodes = new Informer({ ...common, type: HOST_NODES });
+  const networks = new Informer({ ...common, type: GUEST_NETWORKS });
+  const running = [services, slices, nodes, networks].map((informer) => informer.start({ signal }));
+  await Promise.all([services.waitForSync(), slices.waitForSync(), nodes.waitForSync()]);
+  const routing = startServiceRouting({ ...tools, services, slices, nodes, nodeName: name, clock, log, signal });
+  const stopFollowing = networks.onChange((key, { new: network }) => {
+    if (key === DEFAULT_NETWORK) routing.setNetwork(network && tools.planNetwork(network));
+  });
+  const stop = async () => {
+    stopFollowing();
+    await routing.stop();
+    await Promise.all(running);
+  };
+  return [{ idle: () => routing.idle(), stop }];
 }
 
 /** Releases volumes of earlier guests, before new ones are prepared. A failure is only logged: the next start tries again. */

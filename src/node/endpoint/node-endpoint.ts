@@ -265,6 +265,8 @@ function toResponseError(
   const apiError = error instanceof ApiError ? error : internalError((error as Error).message, error);
   // Work for a client that has gone fails for that reason; nobody waits for it.
   if (socket.destroyed) log.debug({ method, url, reason: apiError.message }, 'The client has closed the request');
-  else if (apiError.code >= 500) log.warn({ err: error, method, url }, 'Cannot serve a request to the node endpoint');
+  else if (apiError.code === 500) log.warn({ err: error, method, url }, 'Cannot serve a request to the node endpoint');
+  // A refusal for the moment, such as a display that somebody else uses.
+  else if (apiError.code > 500) log.info({ reason: apiError.message, method, url }, 'Cannot serve a request now');
   return apiError;
 }

@@ -23,7 +23,9 @@ import { readHostCniConfig } from '#node/network/linux/cni/host-cni-config.ts';
 import { LinuxHostSide } from '#node/network/linux/host/linux-host-side.ts';
 import { LinuxPodNetworks } from '#node/network/linux/linux-pod-networks.ts';
 import { createFakeNetworks } from '#node/network/fake/fake-networks.ts';
+import { planNetwork } from '#node/network/linux/network-plan.ts';
 import { nativeProgram } from '#node/pods/native-program.ts';
+import { nftRuleSets } from '#node/services/nft.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { createVolumes } from '#node/volumes/local/volumes.ts';
 import { obtainAgentIdentity, type AgentIdentity, type TlsIdentity } from '#plane/node/agent-identity.ts';
@@ -74,8 +76,8 @@ interface NodeProgram {
 }
 
 const LOCALHOST = '127.0.0.1';
-/** Files of the default network, for all agents of this machine; a directory for each network. */
-const NETWORK_DIR = '/run/selfsame';
+/** Files of the default network, for all agents of this machine: a directory for each network, with the names of Services for DNS. */
+const NETWORKS_DIR = '/run/selfsame/networks';
 
 /** Rejects if it cannot start or is aborted, after cleaning up. */
 export async function startNodeProgram(options: NodeProgramOptions): Promise<NodeProgram> {
@@ -122,6 +124,8 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
       sandboxed,
       hostDir: nodeDir,
       runProgram: nativeProgram({ command: options.program, cwd: nodeDir }),
+      // Clusters route Services themselves, with kube-proxy or what they use instead.
+      ...(sandboxed && cluster === undefined && { services: serviceTools }),
       programAccess: { dir: join(nodeDir, 'pods'), server, certificateAuthority },
       clock,
       log,
@@ -138,6 +142,12 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
     throw error;
   }
 }
+
+const serviceTools = {
+  rules: nftRuleSets(),
+  hostsDir: (key: string) => join(NETWORKS_DIR, key, 'hosts'),
+  planNetwork,
+};
 
 /**
  * Keeps the access to the API current: reloads the kubeconfig and, on a cluster, renews it. Returns a stop function.
@@ -229,7 +239,7 @@ function createGuestParts(options: NodeProgramOptions, sandboxed: boolean) {
     nodeDir,
     clock,
     log,
-    hostSide: (plan) => new LinuxHostSide({ plan, dir: join(NETWORK_DIR, plan.key) }),
+    hostSide: (plan) => new LinuxHostSide({ plan, dir: join(NETWORKS_DIR, plan.key) }),
   });
   const hypervisor = connectGuests(qemu, { networks: podNetworks, userOf: guestUserOf, log });
   const hostConfig = async () => {

@@ -89,23 +89,7 @@ export class HostScene {
   async addGuest(number: number, plan = this.plan): Promise<SceneGuest> {
     const namespace = new Namespace(`${this.prefix}g${number}`);
     this.#guests.push(namespace);
-    const [four = '', six = ''] = plan.subnets.map(({ address: { family, value } }) =>
-      formatIpAddress({ family, value: value + BigInt(number) }),
-    );
-    const mac = `02:00:00:00:00:${number.toString(16).padStart(2, '0')}`;
-    const hostInterface = `${plan.portPrefix}g${number}`;
-    const [gateway4, gateway6] = plan.gateways.map(formatIpAddress);
-    this.host.run(`
-      ip link add ${hostInterface} type veth peer name eth0 address ${mac} netns ${namespace.name}
-      ip link set ${hostInterface} master ${plan.bridge} up`);
-    namespace.run(`
-      ${address('eth0', `${four}/16`, `${six}/64`)}
-      ip route add default via ${gateway4}
-      ip route add default via ${gateway6}`);
-    await namespace.listen({ tcp: [ECHO_PORT], udp: [ECHO_PORT] });
-    await namespace.watch('eth0');
-    const addresses = [four, six].map(parseIpAddress).map(({ family, value }) => ({ family, value }));
-    return { namespace, mac, four, six, port: { hostInterface, macAddress: mac, addresses } };
+    return await connectGuest({ host: this.host, namespace, number, plan });
   }
 
   async remove(): Promise<void> {
@@ -124,6 +108,36 @@ export class HostScene {
       await owner.serveNames(server, '203.0.113.9');
     }
   }
+}
+
+interface NewGuest {
+  readonly host: Namespace;
+  readonly namespace: Namespace;
+  /** The number of its addresses. */
+  readonly number: number;
+  readonly plan: NetworkPlan;
+}
+
+/** Connects a namespace with the bridge of a host. It may not send anything yet. */
+export async function connectGuest({ host, namespace, number, plan }: NewGuest): Promise<SceneGuest> {
+  const [four = '', six = ''] = plan.subnets.map(({ address: { family, value } }) =>
+    formatIpAddress({ family, value: value + BigInt(number) }),
+  );
+  const mac = `02:00:00:00:00:${number.toString(16).padStart(2, '0')}`;
+  const hostInterface = `${plan.portPrefix}g${number}`;
+  const [gateway4, gateway6] = plan.gateways.map(formatIpAddress);
+  host.run(`
+    ip link add ${hostInterface} type veth peer name eth0 address ${mac} netns ${namespace.name}
+    ip link set ${hostInterface} mtu ${plan.mtu} master ${plan.bridge} up`);
+  namespace.run(`
+    ip link set eth0 mtu ${plan.mtu}
+    ${address('eth0', `${four}/16`, `${six}/64`)}
+    ip route add default via ${gateway4}
+    ip route add default via ${gateway6}`);
+  await namespace.listen({ tcp: [ECHO_PORT], udp: [ECHO_PORT] });
+  await namespace.watch('eth0');
+  const addresses = [four, six].map(parseIpAddress).map(({ family, value }) => ({ family, value }));
+  return { namespace, mac, four, six, port: { hostInterface, macAddress: mac, addresses } };
 }
 
 const connect = (device: string, peer: string, { name }: Namespace) =>

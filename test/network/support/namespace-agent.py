@@ -15,6 +15,7 @@ import itertools, json, os, select, socket, struct, sys, threading, time
 LIMIT_S = 8
 watched = []
 heard_data = []
+listening = []
 echoes = itertools.count(os.getpid() * 100)
 
 
@@ -23,6 +24,9 @@ def family(host):
 
 
 def listen(request):
+    if listening:
+        return {}
+    listening.append(request)
     for port in request.get('tcp', []):
         server = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -48,7 +52,7 @@ def serve_tcp(server):
 def serve_udp(server):
     while True:
         data, peer = server.recvfrom(2048)
-        heard_data.append(data.decode(errors='replace'))
+        heard_data.append(data[:40].decode(errors='replace'))
         server.sendto(json.dumps([peer[0], peer[1]]).encode(), peer)
 
 
@@ -96,7 +100,7 @@ def ask(target):
     try:
         asked.connect((host, target['port']))
         if protocol == 'udp':
-            asked.send(b'hello')
+            asked.send(b'x' * target.get('size', 5))
     except BlockingIOError:
         pass
     return asked

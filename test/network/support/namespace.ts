@@ -22,6 +22,8 @@ export interface Target {
   readonly port?: number;
   /** The local port. */
   readonly from?: number;
+  /** Bytes of a datagram. */
+  readonly size?: number;
   /** Waits for the answer. */
   readonly answers?: boolean;
 }
@@ -60,6 +62,7 @@ export class Namespace {
     return execFileSync('nsenter', args, { encoding: 'utf8', stdio: 'pipe', timeout: 20_000 });
   }
 
+  /** Starts echo servers. A repeated call does nothing. */
   async listen(ports: { tcp?: readonly number[]; udp?: readonly number[] }): Promise<void> {
     await this.#request({ operation: 'listen', ...ports });
   }

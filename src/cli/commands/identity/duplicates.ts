@@ -86,14 +86,17 @@ interface ListedHolder {
 }
 
 async function listHolders(api: ApiConnection, report: (line: string) => void): Promise<ListedHolder[]> {
-  const recorded = await listRecorded(api, report);
+  const warnings: string[] = [];
+  const recorded = await listRecorded(api, report, (warning) => warnings.push(warning));
   const toHolder = (vm: unknown) => ({
     uuid: toListedUuidHolder(vm),
     macs: toListedMacHolders(vm),
     addresses: toListedAddressHolders(vm, recorded),
   });
   try {
-    return await listCollection(api, { path: vmCollectionPath('virtualmachines') }, toHolder, report);
+    const holders = await listCollection(api, { path: vmCollectionPath('virtualmachines') }, toHolder, report);
+    for (const warning of warnings) report(warning);
+    return holders;
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 403) throw error;
     throw new CommandError(`${error.message}\n${HINT}`, { cause: error });
@@ -101,13 +104,17 @@ async function listHolders(api: ApiConnection, report: (line: string) => void): 
 }
 
 /** Returns the records that have addresses. Without permission, only the addresses that VMs ask for are compared. */
-async function listRecorded(api: ApiConnection, report: (line: string) => void): Promise<RecordedIdentities> {
+async function listRecorded(
+  api: ApiConnection,
+  report: (line: string) => void,
+  warn: (line: string) => void,
+): Promise<RecordedIdentities> {
   const path = collectionPath(VIRTUAL_MACHINE_IDENTITIES);
   try {
     return new Map(await listCollection(api, { path }, toRecordedIdentity, report));
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 403) throw error;
-    report(`Warning: recorded IP addresses are not compared: ${error.message}`);
+    warn(`Warning: recorded IP addresses are not compared: ${error.message}`);
     return new Map();
   }
 }

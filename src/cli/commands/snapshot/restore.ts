@@ -1,4 +1,5 @@
 /** virtctl restore */
+import { STATE_LABEL } from '#api/storage/persistent-state.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { isFinal } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
@@ -47,11 +48,12 @@ export const restore = defineCommand({
     ...waitFlags('the restore is complete', COPY_TIMEOUT),
   },
   args: 1,
-  async run({ args: [vm = ''], flags, connect, print, status }) {
+  async run({ args: [vm = ''], flags, connect, print, report, status }) {
     const limitMs = waitLimitMs(flags, COPY_TIMEOUT);
     const { snapshot, target = vm, stop, omitState } = flags;
     const api = await connect();
-    await explainFailure(`Cannot restore VM ${vm}: `, checkRequest(api, { vm, snapshot, target, stop }));
+    const request = { vm, snapshot, target, stop };
+    const source = await explainFailure(`Cannot restore VM ${vm}: `, checkRequest(api, request));
     const creation = createRestore(
       api,
       { prefix: `${target}-` },
@@ -64,6 +66,8 @@ export const restore = defineCommand({
     );
     const created = await explainFailure(`Cannot restore VM ${vm}: `, creation);
     print(`Restore ${created.metadata.name} of VM ${target} from snapshot ${snapshot} was created`);
+    const isCopy = target !== vm && (await findObject(api, VIRTUAL_MACHINES, vm)) !== undefined;
+    if (isCopy && !omitState && includesState(source)) report(`Warning: ${copiedStateText({ vm, target })}`);
     if (limitMs === undefined) return;
     print(restoreText(await waitForRestore(api, created, { limitMs, status })));
   },
@@ -76,18 +80,22 @@ interface RestoreRequest {
   readonly stop: boolean;
 }
 
-/** Refuses a restore that would wait or fail. Throws CommandError. */
-async function checkRequest(api: Pick<ApiConnection, 'get' | 'namespace'>, request: RestoreRequest): Promise<void> {
-  const refusal = refuseSnapshot(request, await readObject(api, VIRTUAL_MACHINE_SNAPSHOTS, request.snapshot));
+/** Refuses a restore that would wait or fail, and resolves to the snapshot. Throws CommandError. */
+async function checkRequest(
+  api: Pick<ApiConnection, 'get' | 'namespace'>,
+  request: RestoreRequest,
+): Promise<VirtualMachineSnapshot> {
+  const snapshot = await readObject(api, VIRTUAL_MACHINE_SNAPSHOTS, request.snapshot);
+  const refusal = refuseSnapshot(request, snapshot);
   if (refusal !== undefined) throw new CommandError(refusal);
   checkVmName(request.target);
   const target = await findObject(api, VIRTUAL_MACHINES, request.target);
-  if (target === undefined) return;
+  if (target === undefined) return snapshot;
   if (request.target !== request.vm) {
     throw new CommandError(`VM ${request.target} already exists; choose another name for --target`);
   }
   const vmi = await findInstance(api, target);
-  if (request.stop || vmi === undefined || isFinal(vmi)) return;
+  if (request.stop || vmi === undefined || isFinal(vmi)) return snapshot;
   throw new CommandError(`it is running; stop it with virtctl stop ${request.vm} --wait, or add --stop`);
 }
 
@@ -102,6 +110,18 @@ export function refuseSnapshot(
   }
   if (snapshot.status?.phase !== 'Failed') return undefined;
   return `snapshot ${name} has failed (${snapshot.status.error?.message ?? 'no reason given'}); choose another one`;
+}
+
+/** Reports whether the snapshot contains persistent state, which is listed like a volume. */
+export function includesState({ status }: VirtualMachineSnapshot): boolean {
+  return status?.snapshotVolumes?.includedVolumes?.some((name) => name.startsWith(`${STATE_LABEL}-`)) === true;
+}
+
+function copiedStateText({ vm, target }: Pick<RestoreRequest, 'vm' | 'target'>): string {
+  return (
+    `VM ${target} gets a copy of the persistent state of VM ${vm}: the keys in its TPM and its EFI variables are those ` +
+    'of the snapshot; to avoid that, delete the copy and restore again with --omit-state'
+  );
 }
 
 /** Renders the result: the VM and the claims of its disks. */

@@ -5,7 +5,7 @@ import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import { cloneText, cloneWarnings } from '#cli/commands/snapshot/clone.ts';
-import { refuseSnapshot, restoreText } from '#cli/commands/snapshot/restore.ts';
+import { includesState, refuseSnapshot, restoreText } from '#cli/commands/snapshot/restore.ts';
 import { checkVmName, judgeRestore, judgeSnapshot } from '#cli/commands/snapshot/snapshot-objects.ts';
 import { snapshotText } from '#cli/commands/snapshot/snapshot.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -103,6 +103,13 @@ test('the results name what was made', () => {
     restoreText(restore({ complete: true, restores })),
     'VM db was restored from snapshot s1; volume data is claim c1; it is stopped, start it with virtctl start db',
   );
+});
+
+test('a snapshot with persistent state is recognized', () => {
+  const withVolumes = (...includedVolumes: string[]) => snapshot({ ...READY, snapshotVolumes: { includedVolumes } });
+  assert.equal(includesState(withVolumes('data', 'persistent-state-for-db')), true);
+  assert.equal(includesState(withVolumes('data')), false);
+  assert.equal(includesState(snapshot({})), false);
 });
 
 test('only a valid name can be that of a clone', () => {

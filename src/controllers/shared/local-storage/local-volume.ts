@@ -1,4 +1,4 @@
-/** Builds PersistentVolumes of `selfsame.io/local`, and checks which claims they can serve. Pure. */
+/** Builds PersistentVolumes of `selfsame.io/local`. Pure. */
 import { PROVISIONED_BY, VOLUME_PROTECTION } from '#kube/volume-keys.ts';
 import {
   COPY_NODE_ANNOTATION,
@@ -8,11 +8,9 @@ import {
   VOLUME_DATA_FINALIZER,
   VOLUME_NODE_ANNOTATION,
 } from '#api/names.ts';
+import { scopeOf } from '#api/storage/local-class.ts';
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-
-/** `node`: the data is on one node. `shared`: it is in a directory of all nodes. */
-type VolumeScope = 'node' | 'shared';
 
 type Claim = Stored<PersistentVolumeClaim>;
 
@@ -23,30 +21,6 @@ export function localVolumeName({ metadata }: Claim): string {
 
 export function isLocalVolume({ metadata, spec }: PersistentVolume): boolean {
   return spec.csi?.driver === LOCAL_DRIVER && metadata.annotations?.[PROVISIONED_BY] === LOCAL_PROVISIONER;
-}
-
-/** Returns undefined if the class has an unknown scope. */
-export function scopeOf({ parameters }: StorageClass): VolumeScope | undefined {
-  const scope = parameters?.['scope'] ?? 'node';
-  return scope === 'node' || scope === 'shared' ? scope : undefined;
-}
-
-/** Returns why the class cannot serve the claim, or undefined if it can. */
-export function refuseClaim(claim: Claim, storageClass: Stored<StorageClass>): string | undefined {
-  const { name } = storageClass.metadata;
-  const { spec } = claim;
-  const scope = scopeOf(storageClass);
-  if (scope === undefined) return `StorageClass "${name}": parameters.scope must be "node" or "shared"`;
-  const unknown = Object.keys(storageClass.parameters ?? {}).find((key) => key !== 'scope');
-  if (unknown !== undefined) return `StorageClass "${name}": parameters.${unknown} is unknown`;
-  const many = spec.accessModes?.find((mode) => mode === 'ReadWriteMany' || mode === 'ReadOnlyMany');
-  if (scope === 'node' && many !== undefined) {
-    return `StorageClass "${name}" keeps a volume on one node and cannot provide ${many}; use a class with scope "shared"`;
-  }
-  if (spec.selector !== undefined) return 'claim.spec.selector is not supported';
-  return spec.resources?.requests?.['storage'] === undefined
-    ? 'claim.spec.resources.requests.storage is not set'
-    : undefined;
 }
 
 /** The snapshot with which a volume is filled, and the node that fills it, once known. */

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { EngineSlice, SliceEndpoint, SlicePort } from '#engine/controllers/endpoint-slice/kinds.ts';
 import type { EnginePod } from '#engine/controllers/kinds.ts';
-import { SERVICE_NAME_LABEL } from '#engine/registry/kinds/endpoint-slice.ts';
+import { SERVICE_NAME_LABEL } from '#kube/cluster-kinds.ts';
 import { isHeadless } from '#engine/registry/kinds/core/service-rules.ts';
 import type { Service, ServicePortSpec } from '#engine/registry/kinds/core/service-schema.ts';
 import { findCondition } from '#kube/conditions.ts';

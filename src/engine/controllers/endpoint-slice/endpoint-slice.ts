@@ -6,7 +6,7 @@ import type { EngineController } from '#engine/controllers/engine-controller.ts'
 import { ENGINE_PODS, type EnginePod } from '#engine/controllers/kinds.ts';
 import { LabelledPods } from '#engine/controllers/labelled-pods.ts';
 import { PodSelectors } from '#engine/controllers/pod-selectors.ts';
-import { SERVICE_NAME_LABEL } from '#engine/registry/kinds/endpoint-slice.ts';
+import { SERVICE_NAME_LABEL } from '#kube/cluster-kinds.ts';
 import type { Service } from '#engine/registry/kinds/core/service-schema.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';

@@ -11,8 +11,6 @@ import { objectReference } from '#engine/registry/kinds/core/references.ts';
 import { type FieldError, invalidValue, requiredValue, tooMany } from '#kube/field-error.ts';
 import { bool, type Infer, int32, list, map, oneOf, str } from '#kube/schema-dsl.ts';
 
-export const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
-
 const endpoint = apiType('discovery.v1.Endpoint', 'A logical backend of a service.', {
   addresses: required(1, list(str(), { set: true }), 'Addresses of the endpoint. Clients may use any of them.'),
   conditions: optional(

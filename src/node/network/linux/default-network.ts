@@ -25,6 +25,10 @@ export function defaultNetworkFacts(plan: NetworkPlan, { attachment }: TapReques
     throw refuse(`${formatIpAddress(address)}/${prefix} is not in its subnets ${subnets}`);
   }
   const { gateways, mtu, gatewayMac } = plan;
+  const taken = gateways.find(({ family, value }) =>
+    addresses.some(({ address }) => address.family === family && address.value === value),
+  );
+  if (taken !== undefined) throw refuse(`${formatIpAddress(taken)} is the address of the gateway`);
   return { addresses, gateways, nameservers: gateways, mtu, gatewayMac };
 }
 

@@ -3,6 +3,15 @@
  * Keeps no state: the records of linux-pod-networks.ts have it.
  */
 import { createHash } from 'node:crypto';
+import { hostBridgesIn } from '#api/network/definition-config.ts';
+import { findBridgeProblem } from '#node/network/linux/bindings/existing-bridges.ts';
+import {
+  claimMacScript,
+  hasOwnMacOnly,
+  idleMacOf,
+  releaseMacScript,
+  type LinkDetails,
+} from '#node/network/linux/bindings/own-mac-port.ts';
 import type { CniConfigList } from '#node/network/linux/cni/cni-config.ts';
 import { parseCniConfig } from '#node/network/linux/cni/cni-config.ts';
 import type { CniResult } from '#node/network/linux/cni/cni-result.ts';
@@ -14,6 +23,7 @@ import {
 } from '#node/network/linux/default-network.ts';
 import type { HostSide } from '#node/network/linux/host-port.ts';
 import { planInterface, type InterfacePlan, type NetworkFacts } from '#node/network/linux/interface-plan.ts';
+import type { NetworkPlan } from '#node/network/linux/network-plan.ts';
 import type { PodNamespaces } from '#node/network/linux/pod-namespace.ts';
 import { loadFacts, storeFacts, type ConnectedInterface, type PodRecord } from '#node/network/linux/pod-record.ts';
 import {
@@ -37,9 +47,19 @@ export type ConnectorStep = 'prepared' | 'added' | 'allowed' | 'bound' | 'moved'
 interface ConnectorOptions {
   readonly cni: CniRunner;
   readonly namespaces: PodNamespaces;
+  /** Words that run a program in the namespace of the host. */
+  readonly launcher: readonly string[];
   /** Throws if there is no default network. */
   readonly host: () => HostSide;
+  /** Undefined if there is no default network. */
+  readonly knownHost: () => HostSide | undefined;
   readonly afterStep: (step: ConnectorStep) => void | Promise<void>;
+}
+
+interface ConnectOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Called when the side of the guest has its addresses, so that DHCP can be started while the plugins run. */
+  readonly onReady?: (plan: InterfacePlan) => void;
 }
 
 /** Characters of the name of a port that are left after the prefix. */
@@ -50,22 +70,26 @@ const SMALLEST_MTU = 1280;
 export class InterfaceConnector {
   readonly #cni: CniRunner;
   readonly #namespaces: PodNamespaces;
+  readonly #launcher: readonly string[];
   readonly #host: () => HostSide;
+  readonly #knownHost: () => HostSide | undefined;
   readonly #afterStep: (step: ConnectorStep) => void | Promise<void>;
 
-  constructor({ cni, namespaces, host, afterStep }: ConnectorOptions) {
+  constructor({ cni, namespaces, launcher, host, knownHost, afterStep }: ConnectorOptions) {
     this.#cni = cni;
     this.#namespaces = namespaces;
+    this.#launcher = launcher;
     this.#host = host;
+    this.#knownHost = knownHost;
     this.#afterStep = afterStep;
   }
 
   /** Connects an interface, silently. Leaves what it has made if it fails. */
-  connect(request: NetworkRequest, tap: TapRequest, signal: AbortSignal | undefined): Promise<ConnectedInterface> {
+  connect(request: NetworkRequest, tap: TapRequest, options: ConnectOptions = {}): Promise<ConnectedInterface> {
     const { network } = tap.attachment;
     return network.type === 'default'
-      ? this.#connectDefault(request, tap, signal)
-      : this.#connectForeign(request, tap, network.config, signal);
+      ? this.#connectDefault(request, tap, options)
+      : this.#connectForeign(request, tap, network.config, options);
   }
 
   planOf(tap: TapRequest, { facts }: ConnectedInterface): InterfacePlan {
@@ -75,7 +99,7 @@ export class InterfaceConnector {
   async #connectDefault(
     request: NetworkRequest,
     tap: TapRequest,
-    signal: AbortSignal | undefined,
+    { signal, onReady }: ConnectOptions,
   ): Promise<ConnectedInterface> {
     const { id, user } = request;
     const host = this.#host();
@@ -90,6 +114,7 @@ export class InterfaceConnector {
       nft: rulesOf(plan),
     });
     await this.#namespaces.run(id, script, signal);
+    onReady?.(plan);
     await this.#afterStep('prepared');
     const capabilities = defaultNetworkCapabilities(tap, facts);
     const result = await this.#add(request, tap, defaultNetworkConfig(host.plan, tap, facts), capabilities, signal);
@@ -111,13 +136,14 @@ export class InterfaceConnector {
     request: NetworkRequest,
     tap: TapRequest,
     text: string,
-    signal: AbortSignal | undefined,
+    { signal, onReady }: ConnectOptions,
   ): Promise<ConnectedInterface> {
     const { id, user } = request;
     const { podInterface, binding, addresses } = tap.attachment;
     const config = parseCniConfig(text, `of interface "${podInterface}"`);
     const unknown = { addresses: [], gateways: [], nameservers: [], mtu: SMALLEST_MTU };
     const early = planInterface({ ...tap, attachment: { ...tap.attachment, binding: 'bridge' } }, unknown);
+    await this.#checkBridges(text, podInterface);
     const prepare = podScript({
       sysctls: namespaceSysctls({ hasV6: true, forwards: forwards(request) }),
       ip: tapCommands({ ...early, binding }, user),
@@ -126,19 +152,24 @@ export class InterfaceConnector {
     await this.#namespaces.run(id, prepare, signal);
     await this.#afterStep('prepared');
     const capabilities = {
-      ...(binding === 'bridge' && { mac: tap.macAddress }),
+      // A macvlan gets the address of the guest when it is activated.
+      ...(binding === 'bridge' && !config.plugins.some(isMacvlan) && { mac: tap.macAddress }),
       ...(addresses && { ips: addresses }),
     };
     const result = await this.#add(request, tap, config, capabilities, signal);
     await this.#afterStep('added');
-    const facts = resultFacts(result, podInterface, await this.#mtuOf(id, podInterface));
+    const link = await this.#linkOf(id, podInterface);
+    const hasOwnMac = binding === 'bridge' && hasOwnMacOnly(link);
+    const facts = resultFacts(result, podInterface, link.mtu);
     const plan = planInterface(tap, facts);
     const devices = binding === 'bridge' ? [plan.tap, plan.podBridge] : [plan.tap];
     const ip = [...devices.map((device) => `link set dev ${device} mtu ${plan.mtu}`), ...serveCommands(plan)];
     await this.#namespaces.run(id, podScript({ ip, nft: rulesOf(plan) }), signal);
-    if (binding === 'bridge') await this.#bridge(id, plan, signal);
+    const podMac = hasOwnMac ? this.#idleMac(id, podInterface) : plan.podMac;
+    if (binding === 'bridge') await this.#bridge(id, { ...plan, podMac }, signal);
     else await this.#afterStep('bound');
-    return { podInterface, facts: storeFacts(facts) };
+    onReady?.(plan);
+    return { podInterface, ...(hasOwnMac && { hasOwnMac }), facts: storeFacts(facts) };
   }
 
   /** Permits the addresses of an interface of the default network on its port. */
@@ -150,30 +181,50 @@ export class InterfaceConnector {
     await this.#host().allow({ hostInterface, macAddress, addresses: addresses.map(({ pod }) => pod) });
   }
 
-  /** Connects a silent interface with its network, and announces its addresses. */
-  async activate(id: string, tap: TapRequest, connection: ConnectedInterface): Promise<void> {
-    const plan = this.planOf(tap, connection);
-    const { hostInterface, podInterface } = connection;
-    const announce = announceScript(plan);
-    if (hostInterface === undefined) {
-      await this.#namespaces.run(id, `${podScript({ nft: withoutSilentRules(podInterface) })}${announce}`);
-      return;
-    }
-    await this.#move(hostInterface, this.#host().plan.bridge);
-    await this.#afterStep('moved');
-    await this.#namespaces.run(id, announce);
+  /** Removes the permission of `allow`, also if no record says that it was given. */
+  async forget(id: string, { attachment: { network, podInterface } }: TapRequest): Promise<void> {
+    const host = this.#knownHost();
+    if (network.type === 'default') await host?.forget(this.#portName(id, podInterface, host.plan));
   }
 
-  async silence(id: string, _tap: TapRequest, { hostInterface, podInterface }: ConnectedInterface): Promise<void> {
-    if (hostInterface !== undefined) await this.#move(hostInterface, this.#host().plan.silentBridge);
-    else await this.#namespaces.run(id, podScript({ nft: silentRules(podInterface) }));
+  /**
+   * Connects a silent interface with its network, and announces its addresses. `isNew`: the guest has not been started yet.
+   * With the bridge binding it announces itself then.
+   */
+  async activate(
+    id: string,
+    tap: TapRequest,
+    connection: ConnectedInterface,
+    { isNew = false }: { readonly isNew?: boolean } = {},
+  ): Promise<void> {
+    const plan = this.planOf(tap, connection);
+    const { hostInterface, podInterface } = connection;
+    const announce = isNew && plan.binding === 'bridge' ? '' : announceScript(plan);
+    if (hostInterface === undefined) {
+      const claim = connection.hasOwnMac === true ? claimMacScript(plan) : '';
+      await this.#namespaces.run(id, `${podScript({ nft: withoutSilentRules(podInterface) })}${claim}${announce}`);
+      return;
+    }
+    // A network that cannot be repaired now may still work.
+    const host = this.#knownHost() ?? this.#host();
+    await this.#move(hostInterface, host.plan.bridge);
+    await this.#afterStep('moved');
+    if (announce !== '') await this.#namespaces.run(id, announce);
+  }
+
+  /** Works without a default network, too: a port without a bridge is silent. */
+  async silence(id: string, { hostInterface, podInterface, hasOwnMac }: ConnectedInterface): Promise<void> {
+    const release = hasOwnMac === true ? releaseMacScript(podInterface, this.#idleMac(id, podInterface)) : '';
+    const script = `${podScript({ nft: silentRules(podInterface) })}${release}`;
+    if (hostInterface === undefined) await this.#namespaces.run(id, script);
+    else await this.#move(hostInterface, this.#knownHost()?.plan.silentBridge);
   }
 
   /** Removes one interface, whether complete or not; the namespace and its other interfaces stay. */
-  async disconnect(id: string, tap: TapRequest, connection: ConnectedInterface | undefined): Promise<void> {
+  async disconnect(id: string, tap: TapRequest): Promise<void> {
     const { podInterface, binding } = tap.attachment;
     await this.#cni.delete(id, podInterface);
-    if (connection?.hostInterface !== undefined) await this.#host().forget(connection.hostInterface);
+    await this.forget(id, tap);
     const facts = { addresses: [], gateways: [], nameservers: [], mtu: SMALLEST_MTU };
     const plan = planInterface({ ...tap, attachment: { ...tap.attachment, binding: 'bridge' } }, facts);
     const table = ruleTableOf(podInterface);
@@ -189,7 +240,7 @@ export class InterfaceConnector {
   async misplacedPorts(records: readonly PodRecord[]): Promise<string[]> {
     if (records.length === 0) return [];
     const { bridge, silentBridge } = this.#host().plan;
-    const links = JSON.parse(await runNetworkProgram('ip', ['-json', 'link', 'show'])) as {
+    const links = JSON.parse(await this.#runIp(['-json', 'link', 'show'])) as {
       ifname: string;
       master?: string;
     }[];
@@ -209,34 +260,42 @@ export class InterfaceConnector {
    * The bridge, which drops everything because it is down, was set up by the plugin.
    */
   async #renamePort(id: string, podInterface: string, found: string): Promise<string> {
-    const { portPrefix, silentBridge } = this.#host().plan;
-    const name = this.portName(id, podInterface, portPrefix);
+    const { plan } = this.#host();
+    const name = this.#portName(id, podInterface, plan);
     const commands = [
-      `link set dev ${silentBridge} down`,
+      `link set dev ${plan.silentBridge} down`,
       `link set dev ${found} down`,
       `link set dev ${found} name ${name} up`,
     ];
-    await runNetworkProgram('ip', ['-batch', '-'], { input: `${commands.join('\n')}\n` });
+    await this.#runIp(['-batch', '-'], { input: `${commands.join('\n')}\n` });
     return name;
   }
 
   /** The name follows from the guest, so that it is known after a kill -9. */
-  portName(id: string, podInterface: string, prefix: string): string {
+  #portName(id: string, podInterface: string, { portPrefix }: NetworkPlan): string {
     const hash = createHash('sha256')
       .update(`${this.#namespaces.path(id)} ${podInterface}`)
       .digest()
       .readUInt32BE();
-    return prefix + hash.toString(36).slice(-PORT_CHARACTERS).padStart(PORT_CHARACTERS, '0');
+    return portPrefix + hash.toString(36).slice(-PORT_CHARACTERS).padStart(PORT_CHARACTERS, '0');
   }
 
-  async #move(hostInterface: string, bridge: string): Promise<void> {
-    await runNetworkProgram('ip', ['link', 'set', 'dev', hostInterface, 'master', bridge]);
+  /** Moves a port into a bridge, or out of all. */
+  async #move(hostInterface: string, bridge: string | undefined): Promise<void> {
+    const target = bridge === undefined ? ['nomaster'] : ['master', bridge];
+    await this.#runIp(['link', 'set', 'dev', hostInterface, ...target]);
   }
 
   async #bridge(id: string, plan: InterfacePlan, signal: AbortSignal | undefined): Promise<void> {
     const sysctls = [[`ipv6/conf/${plan.podInterface}/disable_ipv6`, 1] as const];
     await this.#namespaces.run(id, podScript({ sysctls, ip: bridgeCommands(plan) }), signal);
     await this.#afterStep('bound');
+  }
+
+  /** Runs ip in the namespace of the host. */
+  #runIp(args: readonly string[], options: { input?: string } = {}): Promise<string> {
+    const [program, ...before] = [...this.#launcher, 'ip'] as const;
+    return runNetworkProgram(program, [...before, ...args], options);
   }
 
   #add(
@@ -255,12 +314,27 @@ export class InterfaceConnector {
     );
   }
 
-  async #mtuOf(id: string, device: string): Promise<number> {
-    const output = await this.#namespaces.run(id, `ip -json link show dev ${device}\n`);
-    const [link] = JSON.parse(output) as { mtu: number }[];
-    if (link === undefined) throw new PodNetworkError(`The plugins did not create interface "${device}"`);
-    return link.mtu;
+  #idleMac(id: string, podInterface: string): string {
+    return idleMacOf(this.#namespaces.path(id), podInterface);
   }
+
+  async #checkBridges(config: string, podInterface: string): Promise<void> {
+    if (hostBridgesIn(config).length === 0) return;
+    const links = JSON.parse(await this.#runIp(['-details', '-json', 'link', 'show'])) as LinkDetails[];
+    const problem = findBridgeProblem(config, links);
+    if (problem !== undefined) throw new PodNetworkError(`Cannot connect interface "${podInterface}": ${problem}`);
+  }
+
+  async #linkOf(id: string, device: string): Promise<LinkDetails & { mtu: number }> {
+    const output = await this.#namespaces.run(id, `ip -details -json link show dev ${device}\n`);
+    const [link] = JSON.parse(output) as (LinkDetails & { mtu: number })[];
+    if (link === undefined) throw new PodNetworkError(`The plugins did not create interface "${device}"`);
+    return link;
+  }
+}
+
+function isMacvlan({ type }: { readonly type: string }): boolean {
+  return type === 'macvlan';
 }
 
 function forwards({ interfaces }: NetworkRequest): boolean {

@@ -19,9 +19,11 @@ import { DhcpServers } from '#node/network/linux/dhcp/dhcp-server.ts';
 import { dnsmasqConfig } from '#node/network/linux/dhcp/dnsmasq-config.ts';
 import type { HostSide } from '#node/network/linux/host-port.ts';
 import { InterfaceConnector, type ConnectorStep } from '#node/network/linux/interface-connector.ts';
+import type { InterfacePlan } from '#node/network/linux/interface-plan.ts';
 import { planNetwork, type NetworkPlan } from '#node/network/linux/network-plan.ts';
 import { PodNamespaces } from '#node/network/linux/pod-namespace.ts';
 import { loadFacts, PodRecords, type ConnectedInterface, type PodRecord } from '#node/network/linux/pod-record.ts';
+import { launcherIn } from '#node/network/linux/run-network-program.ts';
 import {
   PodNetworkError,
   type NetworkRequest,
@@ -38,6 +40,8 @@ interface LinuxPodNetworksOptions {
   /** Creates the host's side of the default network. */
   readonly hostSide: (plan: NetworkPlan) => HostSide;
   readonly pluginDirs?: readonly string[];
+  /** The path of the network namespace of the host; that of this process if absent. */
+  readonly namespace?: string;
   /** Called after each step, for tests that end in between. */
   readonly afterStep?: (step: AttachStep) => void | Promise<void>;
 }
@@ -71,7 +75,9 @@ export class LinuxPodNetworks implements PodNetworks {
   #repair: Promise<void> = Promise.resolve();
   #isClosed = false;
 
-  constructor({ nodeDir, clock, log, hostSide, pluginDirs = PLUGIN_DIRS, afterStep }: LinuxPodNetworksOptions) {
+  constructor(options: LinuxPodNetworksOptions) {
+    const { nodeDir, clock, log, hostSide, pluginDirs = PLUGIN_DIRS, namespace, afterStep } = options;
+    const launcher = launcherIn(namespace);
     this.#clock = clock;
     this.#log = log;
     this.#hostSide = hostSide;
@@ -79,12 +85,14 @@ export class LinuxPodNetworks implements PodNetworks {
     this.#directory = join(nodeDir, 'network');
     this.#namespaces = new PodNamespaces(nodeDir);
     this.#recordFiles = new PodRecords(this.#directory);
-    this.#cni = new CniRunner({ pluginDirs, cacheDir: join(this.#directory, 'cni') });
+    this.#cni = new CniRunner({ pluginDirs, launcher, cacheDir: join(this.#directory, 'cni') });
     this.#dhcp = new DhcpServers(join(this.#directory, 'dhcp'));
     this.#connector = new InterfaceConnector({
       cni: this.#cni,
       namespaces: this.#namespaces,
+      launcher,
       host: () => this.#usableHost(),
+      knownHost: () => this.#host,
       afterStep: this.#afterStep,
     });
   }
@@ -138,13 +146,13 @@ export class LinuxPodNetworks implements PodNetworks {
       const known = record.request.interfaces.find(({ attachment }) => attachment.podInterface === podInterface);
       if (isConnected && isDeepStrictEqual(known, tap)) return;
       const others = withoutInterface(record, podInterface);
-      if (known !== undefined) await this.#connector.disconnect(id, known, connectionOf(record, podInterface));
+      if (known !== undefined) await this.#connector.disconnect(id, known);
       const request = { ...others.request, interfaces: [...others.request.interfaces, tap] };
       await this.#write({ ...others, request });
       try {
-        const connected = await this.#connector.connect(request, tap, undefined);
+        const connected = await this.#connector.connect(request, tap);
         await this.#write({ ...others, request, interfaces: [...others.interfaces, connected] });
-        await this.#serve(id);
+        await this.#serveAgain(id);
         if (!record.isSilent) await this.#connector.activate(id, tap, connected);
       } catch (error) {
         await this.#unplug(id, podInterface);
@@ -202,24 +210,33 @@ export class LinuxPodNetworks implements PodNetworks {
     }
     if (found !== undefined || this.#leftovers.has(id)) await this.#detach(id);
     checkRequest(request);
+    let serving: Promise<unknown> = Promise.resolve();
     try {
       await this.#write({ version: 1, state: 'attaching', isSilent, request: plain(request), interfaces: [] });
       await this.#afterStep('recorded');
       await this.#namespaces.create(id, signal);
       await this.#afterStep('namespace');
+      const plans: InterfacePlan[] = [];
+      const onReady = (plan: InterfacePlan) => {
+        plans.push(plan);
+        if (plans.length < request.interfaces.length) return;
+        serving = this.#serve(request, plans);
+        serving.catch(() => undefined); // Awaited below.
+      };
       for (const tap of request.interfaces) {
-        const connected = await this.#connector.connect(request, tap, signal);
+        const connected = await this.#connector.connect(request, tap, { signal, onReady });
         const record = this.#recordOf(id);
         await this.#write({ ...record, interfaces: [...record.interfaces, connected] });
       }
-      await this.#serve(id);
+      await serving;
       await this.#afterStep('dhcp');
-      if (!isSilent) await this.#applySilence(id, false);
+      if (!isSilent) await this.#applySilence(id, false, { isNew: true });
       await this.#afterStep('activated');
       signal?.throwIfAborted();
       await this.#write({ ...this.#recordOf(id), state: 'attached' });
       return this.#network(id);
     } catch (error) {
+      await serving.catch(() => undefined);
       await this.#detach(id).catch((problem: unknown) => this.#warn(id, problem));
       throw toPodNetworkError(
         error,
@@ -232,10 +249,9 @@ export class LinuxPodNetworks implements PodNetworks {
     const record = this.#attached(id);
     const tap = record.request.interfaces.find(({ attachment }) => attachment.podInterface === podInterface);
     if (tap === undefined) return;
-    const connection = connectionOf(record, podInterface);
-    await this.#connector.disconnect(id, tap, connection);
+    await this.#connector.disconnect(id, tap);
     await this.#write(withoutInterface(record, podInterface));
-    await this.#serve(id);
+    await this.#serveAgain(id);
   }
 
   async #detach(id: string): Promise<void> {
@@ -249,9 +265,8 @@ export class LinuxPodNetworks implements PodNetworks {
     for (const podInterface of (await this.#cni.interfaces(id)).sort().reverse()) {
       await this.#cni.delete(id, podInterface).catch((error: unknown) => problems.push(error));
     }
-    for (const { hostInterface } of record?.interfaces ?? []) {
-      if (hostInterface !== undefined)
-        await this.#host?.forget(hostInterface).catch((error: unknown) => problems.push(error));
+    for (const tap of record?.request.interfaces ?? []) {
+      await this.#connector.forget(id, tap).catch((error: unknown) => problems.push(error));
     }
     await this.#afterStep('disconnected');
     await this.#namespaces.delete(id).catch((error: unknown) => problems.push(error));
@@ -275,24 +290,30 @@ export class LinuxPodNetworks implements PodNetworks {
     await this.#applySilence(id, isSilent);
   }
 
-  async #applySilence(id: string, isSilent: boolean): Promise<void> {
+  async #applySilence(id: string, isSilent: boolean, options: { readonly isNew?: boolean } = {}): Promise<void> {
     const record = this.#recordOf(id);
     for (const tap of record.request.interfaces) {
       const connection = connectionOf(record, tap.attachment.podInterface);
       if (connection === undefined) continue;
-      if (isSilent) await this.#connector.silence(id, tap, connection);
-      else await this.#connector.activate(id, tap, connection);
+      if (isSilent) await this.#connector.silence(id, connection);
+      else await this.#connector.activate(id, tap, connection, options);
     }
   }
 
-  /** Starts the DHCP server for the interfaces of the record. */
-  async #serve(id: string): Promise<void> {
-    const { request, interfaces } = this.#recordOf(id);
-    const plans = request.interfaces.flatMap((tap) => {
-      const connection = interfaces.find(({ podInterface }) => podInterface === tap.attachment.podInterface);
+  /** Starts the DHCP server for the interfaces of the record, after one has come or gone. */
+  async #serveAgain(id: string): Promise<void> {
+    const record = this.#recordOf(id);
+    const plans = record.request.interfaces.flatMap((tap) => {
+      const connection = connectionOf(record, tap.attachment.podInterface);
       return connection === undefined ? [] : [this.#connector.planOf(tap, connection)];
     });
-    const { hostname, searchDomains } = request.network;
+    await this.#serve(record.request, plans);
+  }
+
+  async #serve(
+    { id, network: { hostname, searchDomains } }: NetworkRequest,
+    plans: readonly InterfacePlan[],
+  ): Promise<void> {
     const config = dnsmasqConfig(plans, { pidFile: this.#dhcp.pidFile(id), hostname, searchDomains });
     await this.#dhcp.replace(id, this.#namespaces.path(id), config);
   }
@@ -301,9 +322,15 @@ export class LinuxPodNetworks implements PodNetworks {
     if (await this.#dhcp.restart(id, this.#namespaces.path(id))) {
       this.#log.warn({ domain: id }, 'The DHCP server of a guest had ended; started it again');
     }
-    const { request } = this.#recordOf(id);
-    for (const { attachment } of request.interfaces) {
-      if (attachment.network.type === 'cni') await this.#cni.check(id, attachment.podInterface);
+    const record = this.#recordOf(id);
+    for (const tap of record.request.interfaces) {
+      const { network, podInterface } = tap.attachment;
+      const connection = connectionOf(record, podInterface);
+      if (network.type === 'default' || connection === undefined) continue;
+      // The agent may have ended between the record and its effect; setDefaultNetwork repairs ports of our own network.
+      if (record.isSilent) await this.#connector.silence(id, connection);
+      else await this.#connector.activate(id, tap, connection);
+      await this.#cni.check(id, podInterface);
     }
   }
 
@@ -344,8 +371,12 @@ export class LinuxPodNetworks implements PodNetworks {
     );
     for (const [id, { state }] of this.#records) {
       if (this.#isClosed) return;
-      if (state === 'attaching') continue;
-      await this.#takeTurn(id, () => this.#repairGuest(id)).catch((error: unknown) => this.#warn(id, error));
+      // Nobody waits for a plugin that hangs, except for the next call for its guest.
+      if (state === 'detaching' && !this.#turns.has(id)) {
+        void this.#takeTurn(id, () => this.#repairGuest(id)).catch((error: unknown) => this.#warn(id, error));
+      } else if (state === 'attached') {
+        await this.#takeTurn(id, () => this.#repairGuest(id)).catch((error: unknown) => this.#warn(id, error));
+      }
     }
   }
 

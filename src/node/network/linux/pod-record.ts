@@ -25,6 +25,8 @@ export interface ConnectedInterface {
   readonly podInterface: string;
   /** The end of the veth pair in the host's namespace; only for the default network. */
   readonly hostInterface?: string;
+  /** True if the interface receives only frames to its own MAC address (bindings/own-mac-port.ts). */
+  readonly hasOwnMac?: boolean;
   readonly facts: StoredFacts;
 }
 

@@ -12,6 +12,11 @@ const MAX_OUTPUT_BYTES = 4 * 1024 * 1024;
 const MESSAGE_CHARACTERS = 500;
 const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 
+/** Returns the words that run a program in a namespace; none for that of this process. */
+export function launcherIn(namespace: string | undefined): string[] {
+  return namespace === undefined ? [] : ['nsenter', `--net=${namespace}`, '--'];
+}
+
 /** Returns the standard output. Throws PodNetworkError with the standard error of a program that failed. */
 export async function runNetworkProgram(
   command: string,

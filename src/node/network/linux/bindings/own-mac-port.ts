@@ -57,7 +57,7 @@ export function claimMacScript({ podInterface, tap, guestMac }: OwnMacPort): str
 }
 
 /** Returns a script for the namespace that disconnects the guest; other hosts and guests may use its address then. */
-export function releaseMacScript({ podInterface }: OwnMacPort, idleMac: string): string {
+export function releaseMacScript(podInterface: string, idleMac: string): string {
   return `ip link set dev ${podInterface} address ${idleMac}\n`;
 }
 

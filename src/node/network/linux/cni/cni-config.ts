@@ -22,9 +22,13 @@ export class CniError extends Error {
   /** True if a repetition gives the same error. */
   readonly permanent: boolean;
 
-  constructor(message: string, options: { cause?: unknown; permanent?: boolean } = {}) {
+  /** True if the plugin is not installed. */
+  readonly isMissing: boolean;
+
+  constructor(message: string, options: { cause?: unknown; permanent?: boolean; isMissing?: boolean } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.permanent = options.permanent ?? false;
+    this.isMissing = options.isMissing ?? false;
   }
 }
 

@@ -8,6 +8,8 @@ export type CniCommand = 'ADD' | 'CHECK' | 'DEL';
 
 interface CniPluginRun {
   readonly directories: readonly string[];
+  /** Words that come before the path of the plugin; for plugins that run in another namespace than this process. */
+  readonly launcher: readonly string[];
   readonly timeoutMs: number;
   readonly command: CniCommand;
   readonly type: string;
@@ -22,12 +24,13 @@ const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /** The codes of the specification that a repetition does not change: version, field, configuration. */
 const PERMANENT_CODES: ReadonlySet<number> = new Set([1, 2, 6, 7]);
 
-/** Returns the result that the plugin printed; undefined if it printed nothing, which only ADD must not do. */
+/** Returns the result that the plugin printed. Only that of ADD matters. */
 export async function runCniPlugin(run: CniPluginRun): Promise<Record<string, unknown> | undefined> {
-  const { command, type, directories, timeoutMs, signal, input } = run;
+  const { command, type, directories, launcher, timeoutMs, signal, input } = run;
   const path = await findPlugin(type, directories);
   const env = { PATH, LC_ALL: 'C', ...run.env, CNI_COMMAND: command, CNI_PATH: directories.join(':') };
-  const ended = await runBounded(path, [], { input, env, timeoutMs, maxOutputBytes: MAX_OUTPUT_BYTES, signal });
+  const [program, ...args] = [...launcher, path];
+  const ended = await runBounded(program, args, { input, env, timeoutMs, maxOutputBytes: MAX_OUTPUT_BYTES, signal });
   const printed = parseObject(ended.stdout);
   const fail = (problem: string, permanent = false) =>
     new CniError(`CNI plugin "${type}" failed at ${command}: ${problem}`, { permanent });
@@ -42,7 +45,7 @@ export async function runCniPlugin(run: CniPluginRun): Promise<Record<string, un
     }
     case 'succeeded':
   }
-  if (printed === undefined && (command === 'ADD' || ended.stdout.trim() !== '')) {
+  if (printed === undefined && command === 'ADD') {
     const found = ended.stdout.trim() === '' ? 'nothing' : JSON.stringify(shorten(ended.stdout));
     throw fail(`it printed ${found}; expected a result as JSON`);
   }
@@ -67,6 +70,6 @@ async function findPlugin(type: string, directories: readonly string[]): Promise
   }
   throw new CniError(
     `CNI plugin "${type}" is not in ${directories.join(', ')}; install it, for example with Debian's containernetworking-plugins`,
-    { permanent: true },
+    { permanent: true, isMissing: true },
   );
 }

@@ -36,6 +36,8 @@ interface CacheEntry {
 
 interface CniRunnerOptions {
   readonly pluginDirs: readonly string[];
+  /** Words that come before the path of a plugin. */
+  readonly launcher?: readonly string[];
   /** Exists. */
   readonly cacheDir: string;
   /** The limit of each plugin. */
@@ -119,7 +121,10 @@ export class CniRunner {
   async #undo(entry: CacheEntry, last: number): Promise<Error[]> {
     const problems: Error[] = [];
     for (let index = last; index >= 0; index--) {
-      await this.#run('DEL', entry, index, undefined).catch((error: Error) => problems.push(error));
+      await this.#run('DEL', entry, index, undefined).catch((error: Error) => {
+        // A plugin that is not installed has added nothing, or will never remove it: the namespace is removed anyway.
+        if (!(error instanceof CniError && error.isMissing)) problems.push(error);
+      });
     }
     return problems;
   }
@@ -132,11 +137,12 @@ export class CniRunner {
   ): Promise<Record<string, unknown> | undefined> {
     const plugin = config.plugins[index];
     if (plugin === undefined) throw new CniError(`CNI configuration "${config.name}" has no plugin ${index}`);
-    const { pluginDirs, timeoutMs = TIMEOUT_MS } = this.#options;
+    const { pluginDirs, launcher = [], timeoutMs = TIMEOUT_MS } = this.#options;
     return runCniPlugin({
       command,
       type: plugin.type,
       directories: pluginDirs,
+      launcher,
       timeoutMs,
       input: pluginInput(config, plugin, { prevResult: result, capabilities: attachment.capabilities }),
       env: {

@@ -10,6 +10,7 @@
  */
 import { bitsOf, formatIpAddress, type IpAddress } from '#lib/ip-address.ts';
 import type { HostPort } from '#node/network/linux/host-port.ts';
+import { buildTunnelRules } from '#node/network/linux/host/tunnel.ts';
 import type { NetworkPlan } from '#node/network/linux/network-plan.ts';
 
 /** Returns the link-local address that a device with this MAC address gives itself (modified EUI-64). */
@@ -24,8 +25,10 @@ export const PORT_SETS = ['macs', 'addresses4', 'addresses6', 'targets6'] as con
 type PortSet = (typeof PORT_SETS)[number];
 
 /** Builds what replaces all rules of the bridge family in one transaction, and keeps the permissions. */
-export function buildBridgeRules({ table, portPrefix, gatewayMac }: NetworkPlan): string {
+export function buildBridgeRules(plan: NetworkPlan): string {
+  const { table, portPrefix, gatewayMac } = plan;
   const gatewayLinkLocal = linkLocalOf(gatewayMac);
+  const tunnel = buildTunnelRules(plan, gatewayLinkLocal);
   return `table bridge ${table} {
   set revision { type ifname; }
   set macs { type ifname . ether_addr; }
@@ -39,7 +42,7 @@ export function buildBridgeRules({ table, portPrefix, gatewayMac }: NetworkPlan)
   chain guest_ip4 { }
   chain guest_ip6 { }
   chain guest_neighbours { }
-}
+${tunnel.chains}}
 flush chain bridge ${table} prerouting
 flush chain bridge ${table} input
 flush chain bridge ${table} guest
@@ -93,7 +96,7 @@ table bridge ${table} {
     drop
   }
 }
-`;
+${tunnel.rules}`;
 }
 
 /** Returns the elements of the sets that a port must have, as text. */

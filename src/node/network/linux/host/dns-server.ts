@@ -7,18 +7,19 @@
  * agents start one at the same time, the second cannot bind the address, and finds the first one.
  */
 import { createHash } from 'node:crypto';
-import { chmod, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmod, mkdir, readFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { randomSuffix } from '#lib/ids.ts';
 import { formatIpAddress } from '#lib/ip-address.ts';
 import type { RunOnHost } from '#node/network/linux/host/host-commands.ts';
 import type { NetworkPlan } from '#node/network/linux/network-plan.ts';
 
-export const CLUSTER_DOMAIN = 'cluster.local';
+const CLUSTER_DOMAIN = 'cluster.local';
 const PID_FILE = 'dnsmasq.pid';
 const LOCK_FILE = 'dnsmasq.lock';
 const OPEN_DIR = 0o755;
+const MAY_ENTER = 0o001;
 const EXIT_POLLS = 200;
 const EXIT_POLL_MS = 10;
 
@@ -50,6 +51,7 @@ export class DnsServer {
       await mkdir(path, { recursive: true, mode: OPEN_DIR });
       await chmod(path, OPEN_DIR);
     }
+    await checkReadable(this.#dir);
     const temporary = `${file}.${randomSuffix()}`;
     await writeFile(temporary, text);
     await rename(temporary, file);
@@ -81,6 +83,18 @@ export class DnsServer {
 }
 
 const hostsDirectory = (dir: string) => join(dir, 'hosts');
+
+/** Throws if the server, which is not root, could not read names. It would answer without them, and report nothing. */
+async function checkReadable(dir: string): Promise<void> {
+  for (let path = dir; path !== dirname(path); path = dirname(path)) {
+    const { mode } = await stat(path);
+    if ((mode & MAY_ENTER) !== 0) continue;
+    throw new Error(
+      `Cannot run the DNS server of guests in ${dir}: other users may not enter ${path}; ` +
+        'expected a directory that every user may enter, such as one below /run',
+    );
+  }
+}
 
 /** Returns the command line of a process; empty if it has ended. */
 async function readWords(pid: number): Promise<string[]> {

@@ -5,21 +5,21 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { randomSuffix } from '#lib/ids.ts';
-import type { Guard } from '#node/network/linux/host/guard-rules.ts';
+import type { ForwardingGuard } from '#node/network/linux/host/guard-rules.ts';
 
 const FILE = 'forwarding.json';
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
-const NOTHING: Guard = { interfaces4: [], interfaces6: [], isEverywhere6: false };
+const NOTHING: ForwardingGuard = { interfaces4: [], interfaces6: [], isEverywhere6: false };
 
 /** Returns the memory of this boot; nothing is guarded if there is none or it is damaged. */
-export async function readGuardMemory(dir: string): Promise<Guard> {
+export async function readGuardMemory(dir: string): Promise<ForwardingGuard> {
   const text = await readFile(join(dir, FILE), 'utf8').catch(() => '{}');
   const { bootId, ...guard } = parse(text);
   return bootId === (await readBootId()) ? { ...NOTHING, ...guard } : NOTHING;
 }
 
 /** Replaces the file as a whole. */
-export async function writeGuardMemory(dir: string, guard: Guard): Promise<void> {
+export async function writeGuardMemory(dir: string, guard: ForwardingGuard): Promise<void> {
   await mkdir(dir, { recursive: true });
   const temporary = join(dir, `${FILE}.${randomSuffix()}`);
   await writeFile(temporary, JSON.stringify({ bootId: await readBootId(), ...guard }));
@@ -30,9 +30,9 @@ export async function removeGuardMemory(dir: string): Promise<void> {
   await rm(join(dir, FILE), { force: true });
 }
 
-function parse(text: string): Partial<Guard> & { bootId?: string } {
+function parse(text: string): Partial<ForwardingGuard> & { bootId?: string } {
   try {
-    return JSON.parse(text) as Partial<Guard> & { bootId?: string };
+    return JSON.parse(text) as Partial<ForwardingGuard> & { bootId?: string };
   } catch {
     return {};
   }
@@ -41,7 +41,7 @@ function parse(text: string): Partial<Guard> & { bootId?: string } {
 const readBootId = async () => (await readFile(BOOT_ID, 'utf8')).trim();
 
 /** Returns what either of two guards has. */
-export function joinGuards(a: Guard, b: Guard): Guard {
+export function joinGuards(a: ForwardingGuard, b: ForwardingGuard): ForwardingGuard {
   return {
     interfaces4: [...new Set([...a.interfaces4, ...b.interfaces4])],
     interfaces6: [...new Set([...a.interfaces6, ...b.interfaces6])],

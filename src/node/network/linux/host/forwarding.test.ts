@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decideForwarding } from '#node/network/linux/host/forwarding.ts';
-import type { Guard } from '#node/network/linux/host/guard-rules.ts';
+import type { ForwardingGuard } from '#node/network/linux/host/guard-rules.ts';
 
-const NOTHING: Guard = { interfaces4: [], interfaces6: [], isEverywhere6: false };
+const NOTHING: ForwardingGuard = { interfaces4: [], interfaces6: [], isEverywhere6: false };
 
 interface Case {
   settings: Record<string, string>;
   families?: (4 | 6)[];
-  remembered?: Partial<Guard>;
-  guard: Partial<Guard>;
+  remembered?: Partial<ForwardingGuard>;
+  guard: Partial<ForwardingGuard>;
   written: readonly string[];
 }
 

@@ -15,7 +15,7 @@
  * somebody else has made this host a router (Docker, an administrator), and nothing is guarded. Otherwise an interface
  * stays guarded as long as it exists: it may be another plane that needs it.
  */
-import type { Guard } from '#node/network/linux/host/guard-rules.ts';
+import type { ForwardingGuard } from '#node/network/linux/host/guard-rules.ts';
 
 /** The patterns of all settings that decideForwarding reads. */
 export const FORWARDING_SETTINGS = [
@@ -35,12 +35,12 @@ interface ForwardingWorld {
   readonly outside4: readonly string[];
   readonly outside6: readonly string[];
   /** All that was guarded before. */
-  readonly remembered: Guard;
+  readonly remembered: ForwardingGuard;
 }
 
 interface ForwardingPlan {
   /** Must be in force before the settings are written. */
-  readonly guard: Guard;
+  readonly guard: ForwardingGuard;
   readonly settings: readonly (readonly [path: string, value: string])[];
 }
 

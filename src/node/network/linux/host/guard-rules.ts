@@ -10,7 +10,7 @@ import { buildDeletion } from '#node/network/linux/host/rule-sets.ts';
 
 export const GUARD_TABLE = 'selfsame_guard';
 
-export interface Guard {
+export interface ForwardingGuard {
   /** Interfaces from which IPv4 is forwarded only because of us. */
   readonly interfaces4: readonly string[];
   readonly interfaces6: readonly string[];
@@ -50,7 +50,7 @@ table ${table} {
  * deleted that were found before. `bridges` are those of this plane, `foreignBridges` all other ones.
  */
 export function buildGuardElements(
-  { guard, before }: { readonly guard: Guard; readonly before: Guard },
+  { guard, before }: { readonly guard: ForwardingGuard; readonly before: ForwardingGuard },
   bridges: readonly string[],
   foreignBridges: readonly string[],
 ): string {
@@ -62,7 +62,7 @@ export function buildGuardElements(
     return buildDeletion('inet', GUARD_TABLE, set, gone) + add(set, to);
   };
   const pairs = foreignBridges.map((name) => `${quote(name)} . ${quote(name)}`);
-  const everywhere = ({ isEverywhere6 }: Guard) => (isEverywhere6 ? ['ipv6'] : []);
+  const everywhere = ({ isEverywhere6 }: ForwardingGuard) => (isEverywhere6 ? ['ipv6'] : []);
   return [
     add('bridges', bridges.map(quote)),
     add('bridged', pairs),

@@ -13,6 +13,7 @@
  * invalid packets are dropped, because they would leave without NAT.
  */
 import { formatIpAddress, formatIpNetwork } from '#lib/ip-address.ts';
+import { buildPeerRules } from '#node/network/linux/host/tunnel.ts';
 import type { NetworkPlan } from '#node/network/linux/network-plan.ts';
 
 /** Builds what replaces the rules of the host in one transaction. */
@@ -24,11 +25,12 @@ export function buildHostRules(plan: NetworkPlan): string {
     echo: address.family === 4 ? 'icmp' : 'icmpv6',
     gateway: formatIpAddress(address),
   }));
+  const peers = buildPeerRules(plan);
   const each = <T>(items: readonly T[], line: (item: T) => string) =>
     items.map((item) => `\n    ${line(item)}`).join('');
   return `table inet ${table} {
   set revision { type ifname; }
-  chain services { }
+${peers.sets}  chain services { }
   chain node_ports { }
   chain prerouting { type filter hook prerouting priority mangle; policy accept; }
   chain input { type filter hook input priority filter - 10; policy accept; }
@@ -61,10 +63,10 @@ table inet ${table} {
     fib daddr type local drop
   }
   chain input {
-    iifname "${bridge}" goto guests_to_host${each(
-      gateways,
-      ({ ip, gateway }) => `iifname != "lo" ${ip} daddr ${gateway} drop`,
-    )}
+${peers.rules}    iifname "${bridge}" goto guests_to_host${each(
+    gateways,
+    ({ ip, gateway }) => `iifname != "lo" ${ip} daddr ${gateway} drop`,
+  )}
   }
   chain guests_to_host {
     icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept

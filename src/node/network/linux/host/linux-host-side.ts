@@ -24,7 +24,7 @@ import {
   buildGuardRules,
   GUARD_TABLE,
   quote,
-  type Guard,
+  type ForwardingGuard,
 } from '#node/network/linux/host/guard-rules.ts';
 import {
   HostCommandError,
@@ -42,13 +42,14 @@ import {
   readElements,
   type RuleSet,
 } from '#node/network/linux/host/rule-sets.ts';
+import { ensureTunnel, parsePeers, removeTunnel, type TunnelPeers } from '#node/network/linux/host/tunnel.ts';
 import type { NetworkPlan } from '#node/network/linux/network-plan.ts';
 
 /** The longest name of a network interface. */
 const INTERFACE_CHARACTERS = 15;
 const MAC_ADDRESS = /^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/i;
 
-export interface HostSideOptions {
+interface HostSideOptions {
   readonly plan: NetworkPlan;
   /**
    * A directory that all agents of the plane on this machine share, and no other plane. Other users must be able to
@@ -65,6 +66,7 @@ export class LinuxHostSide implements HostSide {
   readonly #run: RunOnHost;
   readonly #dns: DnsServer;
   readonly #allowed = new Map<string, HostPort>();
+  #tunnel: TunnelPeers | undefined;
   /** The end of the last call; calls run one after the other. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -84,6 +86,7 @@ export class LinuxHostSide implements HostSide {
       await this.#loadRules();
       await ensureBridges(this.#run, this.plan);
       await this.#ensureForwarding();
+      if (this.#tunnel !== undefined) await ensureTunnel(this.#run, this.plan, this.#tunnel);
       await this.#dns.ensure();
     });
   }
@@ -105,6 +108,18 @@ export class LinuxHostSide implements HostSide {
     });
   }
 
+  /**
+   * Connects the bridge with those of other hosts; without peers, disconnects it. `local` is the address of this host
+   * between hosts, and the peers are those of the other ones. Must be called after `ensure`, which repairs it from then on.
+   */
+  setPeers(local: string, peers: readonly string[]): Promise<void> {
+    const tunnel = parsePeers(local, peers);
+    return this.#inTurn(async () => {
+      this.#tunnel = tunnel;
+      await ensureTunnel(this.#run, this.plan, tunnel);
+    });
+  }
+
   /** Returns what keeps the network from working and is not ours to change, each as a sentence for people. */
   async findProblems(): Promise<string[]> {
     try {
@@ -121,7 +136,9 @@ export class LinuxHostSide implements HostSide {
   remove(): Promise<void> {
     return this.#inTurn(async () => {
       this.#allowed.clear();
+      this.#tunnel = undefined;
       await this.#dns.remove();
+      await removeTunnel(this.#run, this.plan);
       await removeBridges(this.#run, this.plan);
       for (const { family, table } of this.#ruleSets()) await deleteTable(this.#run, { family, table });
       await this.#removeGuard();
@@ -202,7 +219,7 @@ export class LinuxHostSide implements HostSide {
     await writeSettings(this.#run, settings);
   }
 
-  async #readGuard(): Promise<Guard> {
+  async #readGuard(): Promise<ForwardingGuard> {
     const read = async (set: string) =>
       (await readElements(this.#run, 'inet', GUARD_TABLE, set)).map(([name = '']) => name);
     return {

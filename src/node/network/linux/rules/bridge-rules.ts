@@ -4,7 +4,7 @@
  * Who may use which address on the network is decided by the host and by the plugins. Pure.
  */
 import { POD_GATEWAY_LINK_LOCAL, POD_GATEWAY_MAC, type InterfacePlan } from '#node/network/linux/interface-plan.ts';
-import { replaceTable, ruleTableOf } from '#node/network/linux/rules/rule-text.ts';
+import { defineTable, ruleTableOf } from '#node/network/linux/rules/rule-text.ts';
 
 /** The port that sends announcements for the guest (announceScript); it exists for a moment. */
 export const ANNOUNCER = 'announcer';
@@ -16,7 +16,7 @@ export function bridgeRules(plan: InterfacePlan): string {
   const { tap, podInterface, addresses, gatewayMac } = plan;
   const servesV4 = addresses.some(({ pod }) => pod.family === 4);
   const servesV6 = gatewayMac !== undefined && addresses.some(({ pod }) => pod.family === 6);
-  return replaceTable('bridge', ruleTableOf(podInterface), {
+  return defineTable('bridge', ruleTableOf(podInterface), {
     ...(servesV6 && {
       // Router advertisements name the MAC address of the bridge; the router is behind it.
       router: [

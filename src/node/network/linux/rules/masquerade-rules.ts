@@ -13,7 +13,7 @@
  */
 import { formatIpAddress } from '#lib/ip-address.ts';
 import { POD_GATEWAY_LINK_LOCAL, type GuestAddress, type InterfacePlan } from '#node/network/linux/interface-plan.ts';
-import { family, replaceTable, ruleTableOf } from '#node/network/linux/rules/rule-text.ts';
+import { family, defineTable, ruleTableOf } from '#node/network/linux/rules/rule-text.ts';
 
 const NEIGHBOURS = 'icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert }';
 const LISTENERS = 'mld-listener-report, mld-listener-done, mld2-listener-report';
@@ -25,7 +25,7 @@ export function masqueradeRules(plan: InterfacePlan): string {
   const guest = `iifname "${tap}"`;
   const network = `iifname "${podInterface}"`;
   const each = (rule: (address: GuestAddress) => string | readonly string[]) => addresses.flatMap(rule);
-  return replaceTable('inet', ruleTableOf(podInterface), {
+  return defineTable('inet', ruleTableOf(podInterface), {
     source: [
       'type filter hook prerouting priority raw; policy accept;',
       `${guest} jump from_guest`,

@@ -2,23 +2,25 @@
  * The rules that keep an interface silent whose other end is not ours, so that it cannot leave its bridge: nothing leaves or
  * enters the namespace through it. Loaded before the interface exists. Pure.
  */
-import { removeTable, replaceTable, silentTableOf } from '#node/network/linux/rules/rule-text.ts';
+import { defineTable, removeTable, silentTableOf } from '#node/network/linux/rules/rule-text.ts';
 
+/** Replaces what is there, because an interface may be silenced again. */
 export function silentRules(podInterface: string): string {
   const [iif, oif] = [`iifname "${podInterface}" drop`, `oifname "${podInterface}" drop`];
   const table = silentTableOf(podInterface);
   return [
-    replaceTable('inet', table, {
+    withoutSilentRules(podInterface),
+    defineTable('inet', table, {
       // Before connection tracking, so that no state is made from packets that go nowhere.
       prerouting: ['type filter hook prerouting priority -400; policy accept;', iif],
       output: ['type filter hook output priority -400; policy accept;', oif],
       postrouting: ['type filter hook postrouting priority 300; policy accept;', oif],
     }),
-    replaceTable('arp', table, {
+    defineTable('arp', table, {
       input: ['type filter hook input priority 0; policy accept;', iif],
       output: ['type filter hook output priority 0; policy accept;', oif],
     }),
-    replaceTable('bridge', table, {
+    defineTable('bridge', table, {
       prerouting: ['type filter hook prerouting priority -400; policy accept;', iif],
       postrouting: ['type filter hook postrouting priority 400; policy accept;', oif],
     }),
