@@ -69,8 +69,7 @@ test("everything is installed with the operator's own permissions, and reported 
     items.map(({ metadata }: Loose) => metadata.name),
     [
       ...['guestnetworks.network.selfsame.io', 'kubevirts.kubevirt.io'],
-      'network-attachment-definitions.k8s.cni.cncf.io',
-      'networkaddresses.network.selfsame.io',
+      ...['network-attachment-definitions.k8s.cni.cncf.io', 'networkaddresses.network.selfsame.io'],
       'storageprofiles.cdi.kubevirt.io',
       'virtualmachineidentities.identity.selfsame.io',
       'virtualmachineinstancemigrations.kubevirt.io',

@@ -5,7 +5,7 @@
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { nameErrors } from '#kube/names.ts';
 
-export interface NetworkAttachmentDefinition extends KubeObject {
+interface NetworkAttachmentDefinition extends KubeObject {
   spec?: { config?: string };
 }
 
@@ -17,13 +17,13 @@ export const NETWORK_ATTACHMENT_DEFINITIONS: ResourceType<NetworkAttachmentDefin
   namespaced: true,
 };
 
-export interface DefinitionPlace {
+interface DefinitionPlace {
   readonly namespace: string;
   readonly name: string;
 }
 
 /** The namespace whose definitions VMs of all namespaces may use. */
-export const SHARED_DEFINITIONS_NAMESPACE = 'default';
+const SHARED_DEFINITIONS_NAMESPACE = 'default';
 
 /**
  * Returns the places at which a VM's `networkName` is looked up: `name` in its own namespace, then in the shared one;

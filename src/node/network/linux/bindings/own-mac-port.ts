@@ -19,7 +19,7 @@ export interface LinkDetails {
 }
 
 /** The devices of one interface, all in the namespace of the guest. */
-export interface OwnMacPort {
+interface OwnMacPort {
   /** The macvlan, a port of the bridge. */
   readonly podInterface: string;
   /** The tap, a port of the bridge. */
