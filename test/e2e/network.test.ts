@@ -259,8 +259,10 @@ test(
   'a guest keeps its address after kill -9 of everything and after a restart',
   { skip, timeout: 300_000 },
   async () => {
-    await plane.server.kill('SIGKILL');
-    for (const { pid, command } of plane.processes()) if (/ node /.test(command)) process.kill(pid, 'SIGKILL');
+    // The agents hold the output of the server open, so it ends with them.
+    const ended = plane.server.kill('SIGKILL');
+    for (const { pid, command } of plane.processes()) if (command.endsWith('/node')) process.kill(pid, 'SIGKILL');
+    await ended;
     await plane.restart();
     assert.equal(await ask('red', `fetch http://${addressOf('blue')}:8080/healthz`), 'ok');
     const { facts } = await plane.guest('red').awaitBoot();

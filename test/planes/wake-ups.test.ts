@@ -190,6 +190,12 @@ async function exerciseControllers(plane: VmPlane): Promise<void> {
     ...meta('one'),
     spec: { minAvailable: 1, selector },
   });
+  await create('/api/v1/namespaces/default/services', {
+    apiVersion: 'v1',
+    kind: 'Service',
+    ...meta('launchers'),
+    spec: { ports: [{ port: 22 }], selector: selector.matchLabels },
+  });
   const container = { name: 'main', image: 'none' };
   await create('/apis/batch/v1/namespaces/default/jobs', {
     apiVersion: 'batch/v1',

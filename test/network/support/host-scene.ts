@@ -12,7 +12,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { formatIpAddress, parseIpAddress } from '#lib/ip-address.ts';
-import type { HostPort } from '#node/network/linux/host-port.ts';
+import type { GuestBridgePort } from '#node/network/linux/host-port.ts';
 import { LinuxHostSide } from '#node/network/linux/host/linux-host-side.ts';
 import { planNetwork, type NetworkPlan } from '#node/network/linux/network-plan.ts';
 import { Namespace } from '#test/network/support/namespace.ts';
@@ -23,7 +23,7 @@ export const METADATA = '169.254.169.254';
 
 export interface SceneGuest {
   readonly namespace: Namespace;
-  readonly port: HostPort;
+  readonly port: GuestBridgePort;
   readonly mac: string;
   readonly four: string;
   readonly six: string;

@@ -4,14 +4,14 @@ import {
   parseAddresses,
   podMacOf,
   type InterfaceAddress,
-  type NetworkFacts,
+  type InterfaceFacts,
 } from '#node/network/linux/interface-plan.ts';
 import type { CniConfigList } from '#node/network/linux/cni/cni-config.ts';
 import type { NetworkPlan } from '#node/network/linux/network-plan.ts';
 import { PodNetworkError, type TapRequest } from '#node/network/pod-networks.ts';
 
 /** Throws a permanent PodNetworkError if the addresses do not belong to the network. */
-export function defaultNetworkFacts(plan: NetworkPlan, { attachment }: TapRequest): NetworkFacts {
+export function defaultNetworkFacts(plan: NetworkPlan, { attachment }: TapRequest): InterfaceFacts {
   const { podInterface } = attachment;
   const refuse = (problem: string) =>
     new PodNetworkError(`Cannot connect interface "${podInterface}" to the default network: ${problem}`, {
@@ -36,7 +36,7 @@ export function defaultNetworkFacts(plan: NetworkPlan, { attachment }: TapReques
  * Returns the configuration for one interface. Its port is in the bridge that drops everything, so that nothing that the
  * plugin sends reaches anybody; activation moves it.
  */
-export function defaultNetworkConfig(plan: NetworkPlan, tap: TapRequest, { addresses }: NetworkFacts): CniConfigList {
+export function defaultNetworkConfig(plan: NetworkPlan, tap: TapRequest, { addresses }: InterfaceFacts): CniConfigList {
   const isBridged = tap.attachment.binding === 'bridge';
   return {
     cniVersion: '1.0.0',
@@ -56,7 +56,7 @@ export function defaultNetworkConfig(plan: NetworkPlan, tap: TapRequest, { addre
   };
 }
 
-export function defaultNetworkCapabilities(tap: TapRequest, { addresses }: NetworkFacts): Record<string, unknown> {
+export function defaultNetworkCapabilities(tap: TapRequest, { addresses }: InterfaceFacts): Record<string, unknown> {
   return { mac: podMacOf(tap, addresses) };
 }
 

@@ -3,7 +3,7 @@ import type { IpAddress } from '#lib/ip-address.ts';
 import type { NetworkPlan } from '#node/network/linux/network-plan.ts';
 
 /** The port of one guest on the bridge of the host. */
-export interface HostPort {
+export interface GuestBridgePort {
   /** The host's end of the veth pair. Begins with `portPrefix` of the plan. */
   readonly hostInterface: string;
   /** The MAC address that the guest or its pod may use. */
@@ -19,7 +19,7 @@ export interface HostSide {
    * Allows exactly this MAC and these addresses (ARP and neighbour messages included) on the port. Before it, everything
    * from the port is dropped.
    */
-  allow(port: HostPort): Promise<void>;
+  allow(port: GuestBridgePort): Promise<void>;
   /** Removes the permission. Does nothing if there is none. */
   forget(hostInterface: string): Promise<void>;
 }

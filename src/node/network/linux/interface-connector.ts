@@ -22,7 +22,7 @@ import {
   defaultNetworkFacts,
 } from '#node/network/linux/default-network.ts';
 import type { HostSide } from '#node/network/linux/host-port.ts';
-import { planInterface, type InterfacePlan, type NetworkFacts } from '#node/network/linux/interface-plan.ts';
+import { planInterface, type InterfacePlan, type InterfaceFacts } from '#node/network/linux/interface-plan.ts';
 import type { NetworkPlan } from '#node/network/linux/network-plan.ts';
 import type { PodNamespaces } from '#node/network/linux/pod-namespace.ts';
 import { loadFacts, storeFacts, type ConnectedInterface, type PodRecord } from '#node/network/linux/pod-record.ts';
@@ -357,7 +357,7 @@ function resultFacts(
   { ips, interfaces, defaultGateways, nameservers }: CniResult,
   podInterface: string,
   mtu: number,
-): NetworkFacts {
+): InterfaceFacts {
   const index = interfaces.findIndex(({ name, sandbox }) => name === podInterface && sandbox !== undefined);
   const own = ips.filter((ip) => ip.interface === undefined || ip.interface === index);
   return {

@@ -2,22 +2,22 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseInterfaceAddress, parseIpAddress } from '#lib/ip-address.ts';
 import { dnsmasqConfig } from '#node/network/linux/dhcp/dnsmasq-config.ts';
-import { planInterface, type InterfacePlan, type NetworkFacts } from '#node/network/linux/interface-plan.ts';
+import { planInterface, type InterfacePlan, type InterfaceFacts } from '#node/network/linux/interface-plan.ts';
 import { announceScript, podScript, serveCommands, tapCommands } from '#node/network/linux/pod-script.ts';
 import { bridgeRules } from '#node/network/linux/rules/bridge-rules.ts';
 import { masqueradeRules } from '#node/network/linux/rules/masquerade-rules.ts';
 import { silentRules } from '#node/network/linux/rules/silent-rules.ts';
 import type { TapRequest } from '#node/network/pod-networks.ts';
 
-const FACTS: NetworkFacts = {
+const FACTS: InterfaceFacts = {
   addresses: ['10.244.0.5/16', 'fd00::5/64'].map((text) => parseInterfaceAddress(text)),
   gateways: ['10.244.0.1', 'fd00::1'].map((text) => parseIpAddress(text)),
   nameservers: ['10.244.0.1', 'fd00::1'].map((text) => parseIpAddress(text)),
   mtu: 1450,
   gatewayMac: '0a:58:00:00:00:01',
 };
-const onlyV4: NetworkFacts = { ...FACTS, addresses: FACTS.addresses.slice(0, 1) };
-const onlyV6: NetworkFacts = { ...FACTS, addresses: FACTS.addresses.slice(1) };
+const onlyV4: InterfaceFacts = { ...FACTS, addresses: FACTS.addresses.slice(0, 1) };
+const onlyV6: InterfaceFacts = { ...FACTS, addresses: FACTS.addresses.slice(1) };
 
 function aTap(attachment: Partial<TapRequest['attachment']> = {}, others: Partial<TapRequest> = {}): TapRequest {
   return {
@@ -57,7 +57,7 @@ describe('the MAC address of a pod', () => {
 });
 
 describe('an interface is refused', () => {
-  const cases: Record<string, { tap: TapRequest; facts?: NetworkFacts; message: RegExp }> = {
+  const cases: Record<string, { tap: TapRequest; facts?: InterfaceFacts; message: RegExp }> = {
     'with a name that is a path': { tap: aTap({ podInterface: '../x' }), message: /"\.\.\/x": a name of a device has/ },
     'with a name that is too long': { tap: aTap({}, { tap: 'tap-of-the-first-guest' }), message: /1 to 15 letters/ },
     'with another text as MAC address': {
@@ -123,7 +123,7 @@ describe('the rules of masquerade', () => {
   });
 
   test('accept from the guest only its own addresses, of the families that it has', () => {
-    const from = (facts: NetworkFacts) =>
+    const from = (facts: InterfaceFacts) =>
       chain(masqueradeRules(masqueraded(facts)), 'from_guest').filter((rule) => /saddr (?:10|fd)/.test(rule));
     assert.deepEqual(from(onlyV4), ['ip saddr 10.0.2.2 accept']);
     assert.deepEqual(from(onlyV6), ['ip6 saddr fd10:0:2::2 accept']);

@@ -45,7 +45,7 @@ export interface InterfacePlan {
 }
 
 /** Facts about the network of an interface: of our own network, or from the result of plugins. */
-export interface NetworkFacts {
+export interface InterfaceFacts {
   readonly addresses: readonly InterfaceAddress[];
   readonly gateways: readonly IpAddress[];
   readonly nameservers: readonly IpAddress[];
@@ -64,7 +64,7 @@ const MAC = /^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/i;
 const BRIDGE_SUFFIX = 11;
 
 /** Throws a permanent PodNetworkError for a request that cannot be fulfilled. */
-export function planInterface(request: TapRequest, facts: NetworkFacts): InterfacePlan {
+export function planInterface(request: TapRequest, facts: InterfaceFacts): InterfacePlan {
   const { tap, macAddress, attachment } = request;
   const { podInterface, binding } = attachment;
   checkNames(request);
@@ -124,7 +124,7 @@ function checkNames({ tap, macAddress, queues, attachment }: TapRequest): void {
   }
 }
 
-function bridgedAddresses({ addresses, gateways }: NetworkFacts): GuestAddress[] {
+function bridgedAddresses({ addresses, gateways }: InterfaceFacts): GuestAddress[] {
   return addresses.map((guest) => {
     const gateway = gateways.find((candidate) => candidate.family === guest.address.family);
     return { guest, pod: guest.address, ...(gateway && { gateway }) };
@@ -132,7 +132,7 @@ function bridgedAddresses({ addresses, gateways }: NetworkFacts): GuestAddress[]
 }
 
 /** Pairs the addresses of the guest with those of the pod, by family. */
-function translatedAddresses({ attachment }: TapRequest, { addresses }: NetworkFacts): GuestAddress[] {
+function translatedAddresses({ attachment }: TapRequest, { addresses }: InterfaceFacts): GuestAddress[] {
   const { podInterface, guestAddresses = [] } = attachment;
   const pairs = parseAddresses(guestAddresses, podInterface).flatMap((guest): GuestAddress[] => {
     const pod = addresses.find(({ address }) => address.family === guest.address.family);

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { isRecord } from '#kube/meta.ts';
 import { replaceFileAtomically } from '#lib/files/replace-file-atomically.ts';
 import { formatIpAddress, parseInterfaceAddress, parseIpAddress } from '#lib/ip-address.ts';
-import type { NetworkFacts } from '#node/network/linux/interface-plan.ts';
+import type { InterfaceFacts } from '#node/network/linux/interface-plan.ts';
 import type { NetworkRequest } from '#node/network/pod-networks.ts';
 
 export interface PodRecord {
@@ -30,7 +30,7 @@ export interface ConnectedInterface {
   readonly facts: StoredFacts;
 }
 
-/** NetworkFacts as text. */
+/** InterfaceFacts as text. */
 interface StoredFacts {
   readonly addresses: readonly string[];
   readonly gateways: readonly string[];
@@ -39,7 +39,7 @@ interface StoredFacts {
   readonly gatewayMac?: string;
 }
 
-export function storeFacts({ addresses, gateways, nameservers, ...others }: NetworkFacts): StoredFacts {
+export function storeFacts({ addresses, gateways, nameservers, ...others }: InterfaceFacts): StoredFacts {
   return {
     ...others,
     addresses: addresses.map(({ address, prefix }) => `${formatIpAddress(address)}/${prefix}`),
@@ -48,7 +48,7 @@ export function storeFacts({ addresses, gateways, nameservers, ...others }: Netw
   };
 }
 
-export function loadFacts({ addresses, gateways, nameservers, ...others }: StoredFacts): NetworkFacts {
+export function loadFacts({ addresses, gateways, nameservers, ...others }: StoredFacts): InterfaceFacts {
   return {
     ...others,
     addresses: addresses.map((text) => parseInterfaceAddress(text)),

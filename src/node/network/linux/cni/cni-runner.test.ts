@@ -117,7 +117,7 @@ describe('a chain of CNI plugins', () => {
     },
     'reports a result that is not valid': {
       plugin: `echo '{"ips":[{"address":"here"}]}'`,
-      message: /^CNI plugin "bad" printed a result that is not valid: "here" is not an IP address/,
+      message: /^CNI plugin "bad" printed a result that is not valid: "here" is not a valid IP address/,
     },
     'kills a plugin that prints without end': {
       plugin: '[ $CNI_COMMAND != ADD ] || yes',

@@ -9,7 +9,7 @@
  * advertisements and redirects count only with such a source, so guests could not send them even without their rule.
  */
 import { bitsOf, formatIpAddress, type IpAddress } from '#lib/ip-address.ts';
-import type { HostPort } from '#node/network/linux/host-port.ts';
+import type { GuestBridgePort } from '#node/network/linux/host-port.ts';
 import { buildTunnelRules } from '#node/network/linux/host/tunnel.ts';
 import type { NetworkPlan } from '#node/network/linux/network-plan.ts';
 
@@ -100,7 +100,7 @@ ${tunnel.rules}`;
 }
 
 /** Returns the elements of the sets that a port must have, as text. */
-export function buildPortElements(port: HostPort): Readonly<Record<PortSet, readonly string[]>> {
+export function buildPortElements(port: GuestBridgePort): Readonly<Record<PortSet, readonly string[]>> {
   const name = `"${port.hostInterface}"`;
   const four = port.addresses.filter(({ family }) => family === 4);
   const six = port.addresses.filter(({ family }) => family === 6);

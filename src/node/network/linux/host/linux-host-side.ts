@@ -6,7 +6,7 @@
  * them again with each `ensure`, in case somebody flushed the rules of the host.
  */
 import { resolve } from 'node:path';
-import type { HostPort, HostSide } from '#node/network/linux/host-port.ts';
+import type { GuestBridgePort, HostSide } from '#node/network/linux/host-port.ts';
 import { buildBridgeRules, buildPortElements, PORT_SETS } from '#node/network/linux/host/bridge-rules.ts';
 import { ensureBridges, listBridges, removeBridges } from '#node/network/linux/host/bridges.ts';
 import { DnsServer } from '#node/network/linux/host/dns-server.ts';
@@ -65,7 +65,7 @@ export class LinuxHostSide implements HostSide {
   readonly #dir: string;
   readonly #run: RunOnHost;
   readonly #dns: DnsServer;
-  readonly #allowed = new Map<string, HostPort>();
+  readonly #allowed = new Map<string, GuestBridgePort>();
   #tunnel: TunnelPeers | undefined;
   /** The end of the last call; calls run one after the other. */
   #last: Promise<unknown> = Promise.resolve();
@@ -91,7 +91,7 @@ export class LinuxHostSide implements HostSide {
     });
   }
 
-  allow(port: HostPort): Promise<void> {
+  allow(port: GuestBridgePort): Promise<void> {
     checkPort(port, this.plan);
     return this.#inTurn(async () => {
       const stale = await this.#readPort(port.hostInterface);
@@ -161,13 +161,13 @@ export class LinuxHostSide implements HostSide {
   }
 
   /** Loads the rules if they are missing or outdated, then the permissions of all ports of this process. */
-  async #loadRules(deletions = '', added?: HostPort): Promise<void> {
+  async #loadRules(deletions = '', added?: GuestBridgePort): Promise<void> {
     const ports = new Map(this.#allowed);
     if (added !== undefined) ports.set(added.hostInterface, added);
     await loadRules(this.#run, this.#ruleSets(), deletions + this.#buildPermissions([...ports.values()]));
   }
 
-  #buildPermissions(ports: readonly HostPort[]): string {
+  #buildPermissions(ports: readonly GuestBridgePort[]): string {
     const elements = ports.map(buildPortElements);
     return PORT_SETS.map((set) => {
       const all = elements.flatMap((element) => element[set]);
@@ -254,7 +254,7 @@ export class LinuxHostSide implements HostSide {
 }
 
 /** Throws if nft would read something else than one interface with its addresses. */
-function checkPort({ hostInterface, macAddress }: HostPort, { portPrefix }: NetworkPlan): void {
+function checkPort({ hostInterface, macAddress }: GuestBridgePort, { portPrefix }: NetworkPlan): void {
   const isName = hostInterface.startsWith(portPrefix) && hostInterface.length <= INTERFACE_CHARACTERS;
   if (!isName || !/^[\w.-]+$/.test(hostInterface)) {
     throw new Error(
