@@ -261,7 +261,7 @@ test(
   async () => {
     // The agents hold the output of the server open, so it ends with them.
     const ended = plane.server.kill('SIGKILL');
-    for (const { pid, command } of plane.processes()) if (/\/node$/.test(command)) process.kill(pid, 'SIGKILL');
+    for (const { pid, command } of plane.processes()) if (command.endsWith('/node')) process.kill(pid, 'SIGKILL');
     await ended;
     await plane.restart();
     assert.equal(await ask('red', `fetch http://${addressOf('blue')}:8080/healthz`), 'ok');
