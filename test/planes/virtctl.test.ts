@@ -75,10 +75,10 @@ suite('virtctl', () => {
       argv: ['pause', 'pod', 'db'],
       err: 'unsupported resource type "pod"; expected vm or vmi',
     },
-    'an unknown command': { argv: ['explode'], err: 'unknown command "explode" for "virtctl"' },
+    'an unknown command': { argv: ['detonate'], err: 'unknown command "detonate" for "virtctl"' },
     'an unknown command of a group': {
-      argv: ['identity', 'explode'],
-      err: 'unknown command "explode" for "virtctl identity"; expected diff, duplicates, history, renew or show',
+      argv: ['identity', 'detonate'],
+      err: 'unknown command "detonate" for "virtctl identity"; expected diff, duplicates, history, renew or show',
     },
     'an unknown output format': {
       argv: ['identity', 'duplicates', '-o', 'xml'],
