@@ -27,8 +27,6 @@ losetup                              mount               run
 /usr/sbin/dnsmasq                    dnsmasq-base        run
 /sbin/mkfs.ext4                      e2fsprogs           run
 flock                                util-linux          run
-/usr/sbin/nft                        nftables            run
-/usr/sbin/dnsmasq                    dnsmasq-base        run
 /usr/lib/cni/bridge                  containernetworking-plugins run
 /usr/bin/python3                     python3             test
 virsh                                libvirt-clients     test

@@ -34,6 +34,9 @@ export const RECORD_DELETERS: readonly string[] = [
   CONTROLLER_MANAGER,
 ];
 
+/** Users that give launcher pods their addresses. */
+export const POD_ADDRESS_WRITERS: readonly string[] = ['vmi-controller', 'migration-controller'].map(accountOf);
+
 /** Users that may write NetworkAddresses. The crd-controller deletes them with their definition. */
 export const ADDRESS_WRITERS: readonly string[] = [
   accountOf('network-address-controller'),

@@ -16,7 +16,7 @@ import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.t
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
-import { migrate } from '#test/support/real-migrations.ts';
+import { migrate, probe } from '#test/support/real-migrations.ts';
 import { isNetworkPrivate, startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
 
 const SERVICES: ResourceType<KubeObject & { spec: object }> = {
@@ -261,11 +261,11 @@ test(
   async () => {
     // The agents hold the output of the server open, so it ends with them.
     const ended = plane.server.kill('SIGKILL');
-    for (const { pid, command } of plane.processes()) if (/ node /.test(command)) process.kill(pid, 'SIGKILL');
+    for (const { pid, command } of plane.processes()) if (command.endsWith('/node')) process.kill(pid, 'SIGKILL');
     await ended;
     await plane.restart();
     assert.equal(await ask('red', `fetch http://${addressOf('blue')}:8080/healthz`), 'ok');
-    const { facts } = await plane.guest('red').awaitBoot();
+    const { facts } = await probe(plane, 'red');
     await plane.put('virtualmachines/red/restart');
     await plane.guest('red').awaitBoot({ afterBootId: facts['bootid'] ?? '' });
     assert.equal((await plane.guest('red').vmi()).status?.interfaces?.[0]?.ipAddress, addressOf('red'));

@@ -8,14 +8,18 @@
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { GUEST_IMAGE, TUNNEL_ADDRESS_ANNOTATION } from '#api/names.ts';
+import { DEFAULT_NETWORK, GUEST_NETWORKS } from '#api/network/guest-network.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { createClient } from '#client/rest-client.ts';
 import { NODES } from '#kube/core-kinds.ts';
 import { removeSandboxes } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { LinuxHostSide } from '#node/network/linux/host/linux-host-side.ts';
+import { planNetwork, type NetworkPlan } from '#node/network/linux/network-plan.ts';
 import { launchProgram, runProgram } from '#test/support/cluster-processes.ts';
 import { killProcessesBelow } from '#test/support/processes-below.ts';
 import { guestAccess, guestSubnets, isNetworkPrivate, type GuestPlane } from '#test/support/real-guests.ts';
@@ -77,10 +81,20 @@ async function startPlane(): Promise<GuestPlane> {
   await runProgram(scope, ['join', '--as', 'controllers', '--kubeconfig', kubeconfig, '--out', own]);
   const where = ['--listen-address', HOSTS.one, '--advertise-address', HOSTS.one, '--webhook-port', '0'];
   await launchProgram(scope, ['controllers', '--kubeconfig', own, ...where]).awaitLine('ready');
-  for (const name of ['one', 'two'] as const) await startNode(dir, engineDir, name);
   const client = createClient(openTransport(scope, server.access()));
+  removeFirstSide(planNetwork(await client.get(GUEST_NETWORKS, { name: DEFAULT_NETWORK })));
+  for (const name of ['one', 'two'] as const) await startNode(dir, engineDir, name);
   const connected = { server, client, hasOtherAuthority: true };
   return { ...connected, ...guestAccess(() => connected) };
+}
+
+/** Removes the network from the first host at the end. On the second, it ends with the namespaces of the host. */
+function removeFirstSide(plan: NetworkPlan): void {
+  const dir = join('/run/selfsame/networks', plan.key);
+  scope.after(async () => {
+    await new LinuxHostSide({ plan, dir }).remove();
+    rmSync(dir, { recursive: true, force: true });
+  });
 }
 
 async function startNode(dir: string, engineDir: string, name: HostName): Promise<void> {

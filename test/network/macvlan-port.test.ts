@@ -45,7 +45,7 @@ class Side {
   }
 
   release(): void {
-    this.pod.run(releaseMacScript(PORT.podInterface, idleMacOf(this.pod.path, 'pod1')));
+    this.pod.run(releaseMacScript('pod1', idleMacOf(this.pod.path, 'pod1')));
   }
 
   async remove(): Promise<void> {

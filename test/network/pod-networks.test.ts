@@ -1,8 +1,10 @@
 /** Networks of guests with real namespaces, plugins, rules and DHCP. The guests are namespaces behind taps. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { basename } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { TapRequest } from '#node/network/pod-networks.ts';
 import {
   aRequest,
   aTap,
@@ -337,7 +339,57 @@ describe('the network of a guest', { skip }, () => {
     await pods.detach('guest-1');
     assert.deepEqual(await scene.leftovers(), NOTHING);
   });
+
+  test('does not let a plugin create a bridge by a wrong name', async (t) => {
+    const scene = new PodScene(t);
+    const { pods } = await scene.node();
+    const request = aRequest([onNetwork({ type: 'bridge', bridge: 'typo0' })]);
+    await assert.rejects(
+      pods.attach(request, { isSilent: false }),
+      /there is no bridge "typo0" on this node; create it/,
+    );
+    assert.doesNotMatch(scene.host.run('ip -o link show'), /typo0/);
+    scene.host.run('ip link add name typo0 type bridge; ip link set dev typo0 up');
+    await pods.attach(request, { isSilent: false });
+    await pods.detach('guest-1');
+    assert.deepEqual(await scene.leftovers(), NOTHING);
+  });
+
+  test('connects a guest with a macvlan, and moves it to another node of the same host', async (t) => {
+    const scene = new PodScene(t);
+    const [source, target] = [await scene.node(), await scene.node()];
+    const lan = scene.guest('52:54:00:00:00:99');
+    scene.host.run(`ip link add uplink type veth peer name far netns ${basename(lan.path)}; ip link set dev uplink up`);
+    lan.run('ip link set dev far up; ip address add 192.168.7.1/24 dev far');
+    const request = aRequest([onNetwork({ type: 'macvlan', master: 'uplink', mode: 'bridge' })]);
+    const from = await source.pods.attach(request, { isSilent: false });
+    const guest = scene.guest();
+    const leave = await scene.join(guest, from.namespace, 'tap1');
+    guest.run('ip address add 192.168.7.5/24 dev eth0');
+    const servers = [guest.start('serve', '7000'), lan.start('serve', '7001')];
+    await Promise.all(servers.map((program) => program.until((line) => line === 'ready')));
+    const streams = [lan.start('talk', '192.168.7.5', '7000'), guest.start('talk', '192.168.7.1', '7001')];
+    await Promise.all(streams.map((stream) => stream.until(isNumber)));
+
+    const to = await target.pods.attach(request, { isSilent: true });
+    await source.pods.silence('guest-1');
+    await leave();
+    await scene.join(guest, to.namespace, 'tap1');
+    await target.pods.activate('guest-1');
+    await Promise.all(streams.map((stream) => stream.more(3)));
+    for (const { pods } of [source, target]) await pods.detach('guest-1');
+    assert.deepEqual(await scene.leftovers(), NOTHING);
+  });
 });
+
+/** An interface on a network that a definition describes. */
+function onNetwork(plugin: object): TapRequest {
+  const config = JSON.stringify({ cniVersion: '1.0.0', name: 'lan', plugins: [plugin] });
+  return aTap(
+    { podInterface: 'net1', network: { type: 'cni', config }, binding: 'bridge', addresses: undefined },
+    'tap1',
+  );
+}
 
 /** A frame that no guest sends. */
 const MARKER = `ffffffffffff02000000002288b5${'00'.repeat(46)}`;

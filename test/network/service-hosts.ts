@@ -103,6 +103,8 @@ export async function createServiceHosts(): Promise<ServiceHosts> {
     await ip('host', 'link add br0 type bridge');
     await ip('host', `addr add ${GATEWAY}/16 dev br0`);
     await ip('host', 'addr add fd00:10:244::1/64 dev br0 nodad');
+    // With br_netfilter, the host looks for a guest from its link-local address, which must be usable at once (ADR 25).
+    await set('host', 'net.ipv6.conf.br0.accept_dad', '0');
     await ip('host', 'link set br0 up');
     for (const n of GUESTS) {
       await ip('host', `link add port${n} type veth peer name eth0 netns ${nameOf(`g${n}`)}`);

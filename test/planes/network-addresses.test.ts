@@ -325,4 +325,30 @@ test('what the API refuses about addresses', async (t) => {
       );
     }
   });
+
+  await t.test('users cannot give a pod the addresses of another guest', async () => {
+    const annotations = { 'network.selfsame.io/addresses': '{"default":["10.244.0.9/16"]}' };
+    const [pod] = await plane.list('Pod');
+    const url = '/api/v1/namespaces/default/pods';
+    const container = { name: 'c', image: 'i' };
+    const other = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'other', namespace: 'default', annotations },
+      spec: { containers: [container] },
+    };
+    for (const refused of [
+      await plane.call('PATCH', `${url}/${pod?.metadata.name}`, { body: { metadata: { annotations } } }),
+      await plane.call('POST', url, { body: other }),
+    ]) {
+      assert.equal(refused.status, 403, refused.body.message);
+      assert.match(
+        refused.body.message,
+        /annotation network.selfsame.io\/addresses of a pod is written by Selfsame only/,
+      );
+    }
+    const labels = { colour: 'blue' };
+    const allowed = await plane.call('PATCH', `${url}/${pod?.metadata.name}`, { body: { metadata: { labels } } });
+    assert.equal(allowed.status, 200, allowed.body.message);
+  });
 });

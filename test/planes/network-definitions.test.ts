@@ -97,6 +97,51 @@ test('a VM on a network without a definition', async (t) => {
   });
 });
 
+test('a guest that an earlier version connected with a bridge of the host', async (t) => {
+  const plane = await startVmPlane(t);
+  for (const object of [GUEST_NETWORK, aNetworkDefinition('br0')]) await plane.apply(object);
+  await plane.apply(aVmOn('old', 'br0'));
+  // As earlier versions started it: without a network namespace.
+  const { record, definition } = plane.guest('old');
+  const { network: _, devices, ...rest } = definition;
+  const backends: Loose = { 'nic-default': { type: 'user' }, 'nic-lan0': { type: 'bridge', bridge: 'br0' } };
+  const older = devices.map((device) =>
+    device.type === 'interface' ? { ...device, backend: backends[device.id] } : device,
+  );
+  record.definition = JSON.stringify({ ...rest, devices: older });
+  await plane.delete('NetworkAttachmentDefinition', 'br0');
+  const backendOf = (id: string) => {
+    const nic = plane.guest('old').definition.devices.find((device) => device.id === id) as Loose;
+    return nic?.backend;
+  };
+
+  await t.test('keeps running and migrating with it', async () => {
+    assert.ok(await conditionOf(plane, 'old'));
+    await plane.apply(aMigration('move', 'old'));
+    assert.equal(await migrationPhase(plane, 'move'), 'Succeeded');
+    assert.deepEqual(backendOf('nic-lan0'), { type: 'bridge', bridge: 'br0' });
+    assert.equal(plane.guest('old').definition.network, undefined);
+  });
+
+  await t.test('gets no further network before its next start', async () => {
+    await plane.apply(aNetworkDefinition('br1'));
+    const { spec } = aVmOn('old', 'br0', 'br1');
+    await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'old' }, spec });
+    assert.equal(backendOf('nic-lan1'), undefined);
+    const [{ message }] = (await plane.get('VirtualMachineInstance', 'old')).status.hotplug;
+    assert.match(message, /without a network namespace, which this network needs; restart the VM/);
+  });
+
+  await t.test('uses definitions from its next start on', async () => {
+    await plane.runVerb('restart', 'old');
+    assert.equal(plane.guests('old').length, 0);
+    await plane.apply(aNetworkDefinition('br0'));
+    await plane.advance(RETRY_MS);
+    assert.equal(backendOf('nic-lan0').type, 'pod');
+    assert.equal(backendOf('nic-lan1').type, 'pod');
+  });
+});
+
 test('the namespaces of definitions', async (t) => {
   const plane = await startVmPlane(t, { nodes: 1 });
   await plane.apply(GUEST_NETWORK);

@@ -22,6 +22,7 @@ import { systemClock } from '#lib/clock.ts';
 import { requestWebSocket } from '#lib/websocket/websocket-handshake.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 import { removeSandboxes } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { removeNetworks } from '#plane/node/remove-networks.ts';
 import { killProcessesBelow, processesBelow } from '#test/support/processes-below.ts';
 import { spawnServer, openTransport, type Scope, type ServerProcess } from '#test/support/server-process.ts';
 
@@ -128,6 +129,7 @@ export async function startRealPlane(
     const ended = plane.server.kill('SIGKILL');
     killProcessesBelow(dataDir);
     await ended;
+    await removeNetworks(dataDir);
     for (const node of readdirSync(join(dataDir, 'nodes'))) await removeSandboxes(join(dataDir, 'nodes', node));
     releaseMountsBelow(dataDir);
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });

@@ -55,6 +55,10 @@ const cases: Record<string, Case> = {
     world: { requested: { default: ['10.244.0.99/16'] } },
     create: ['10.244.0.99', 'fd00:10:244::63'],
   },
+  'an owner of another namespace with the same uid does not share its addresses': {
+    world: { requested: { default: ['10.244.0.99'] }, all: [anAddress('10.244.0.99', { ...DB, namespace: 'other' })] },
+    problem: `NetworkAddressConflict: address 10.244.0.99 of interface "default" belongs to a VirtualMachine in another namespace, which kubectl get networkaddress 10.244.0.99 shows; ${ASK}`,
+  },
   'requested addresses of both families': {
     world: { requested: { default: ['fd00:10:244::77', '10.244.0.99'] } },
     create: ['10.244.0.99', 'fd00:10:244::77'],

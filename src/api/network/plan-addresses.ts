@@ -231,8 +231,9 @@ function groupByInterface(choices: readonly Choice[]): PodAddresses {
   return addresses;
 }
 
-function isOwn({ owner }: AddressWorld, { spec }: NetworkAddress): boolean {
-  return spec.owner.uid === owner.uid;
+/** Users can write any uid into the owner references of an instance, so the name must be the same, too. */
+function isOwn({ owner }: AddressWorld, address: NetworkAddress): boolean {
+  return address.spec.owner.uid === owner.uid && isOfSameName(owner, address);
 }
 
 function isOfSameName(owner: AddressOwner, { spec }: NetworkAddress): boolean {

@@ -150,6 +150,9 @@ function agentConditions(vmi: VirtualMachineInstance, facts: GuestFacts): readon
   else if (!isAway) obsolete.add('AgentConnected');
   const emulation = softwareEmulation(node.capabilities);
   if (emulation !== undefined) present.push(emulation);
+  const userMode = userModeNetwork(facts);
+  if (userMode !== undefined) present.push(userMode);
+  else if (facts.inspection !== undefined && !isAway) obsolete.add('UserModeNetwork');
   const others = (old ?? []).filter(({ type }) => !obsolete.has(type as AgentCondition));
   return present.reduce<readonly Condition[]>((conditions, next) => setCondition(conditions, next, now), others);
 }
@@ -191,4 +194,27 @@ function softwareEmulation({ accelerator, version }: Capabilities): NextAgentCon
   if (accelerator !== 'tcg') return undefined;
   const message = `This node has no KVM: ${version} emulates the processor in software, which is slow.`;
   return { type: 'SoftwareEmulation', status: 'True', reason: 'KvmUnavailable', message };
+}
+
+/** Returns a condition if interfaces of a real guest have user-mode networking, with the reason. */
+function userModeNetwork({ inspection, network, domain, node }: GuestFacts): NextAgentCondition | undefined {
+  if (node.capabilities.accelerator === 'simulated' || isElsewhere(domain.current)) return undefined;
+  const names = (inspection?.definition.devices ?? []).flatMap((device) =>
+    device.type === 'interface' && device.backend.type === 'user' ? [device.name] : [],
+  );
+  if (names.length === 0) return undefined;
+  const [reason, why] = whyUserMode(node, network);
+  const message =
+    `User-mode networking for ${names.join(', ')}: no address of its own, reached by port-forward only, ` +
+    `and connections end at a live migration. ${why}`;
+  return { type: 'UserModeNetwork', status: 'True', reason, message: message.slice(0, MAX_MESSAGE_LENGTH) };
+}
+
+function whyUserMode({ sandboxed }: NodeFacts, network: PodNetwork | undefined): readonly [string, string] {
+  if (network !== undefined) return ['SecondPodNetwork', 'A guest has one interface on the pod network.'];
+  if (!sandboxed) return ['RootRequired', 'The node agent does not run as root, which the network of guests needs.'];
+  return [
+    'StartedWithoutNetwork',
+    'There was no network of guests when the guest was started; if there is one now, the next start uses it.',
+  ];
 }

@@ -6,11 +6,16 @@ import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-de
 import { FakeHost } from '#node/hypervisor/fake/fake-host.ts';
 import { createFakeHypervisor, type FakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { IncomingMigration } from '#node/hypervisor/migration.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 import { moveTo, POINTS, type Move, type Point } from '#node/hypervisor/testing/move.ts';
 import { connectGuests } from '#node/network/connect-guests.ts';
 import { createFakeNetworks, FakeNetworkHost } from '#node/network/fake/fake-networks.ts';
 
+const INCOMING: IncomingMigration = {
+  ...{ uid: 'm', peer: 'here', startedAtMs: 0, paused: false, disks: [] },
+  transport: { type: 'local' },
+};
 const POD = { namespace: 'default', name: 'virt-launcher-guest', uid: 'pod-1' };
 
 function nicOn(podInterface: string, address: string): InterfaceDevice {
@@ -92,6 +97,46 @@ test('a start that fails leaves no network behind', async () => {
   assert.equal(machine.stateOf(definition.id), 'absent');
 });
 
+test('a guest that has ended is silent: its VM may start on another node before it is removed', async () => {
+  const machine = new Machine();
+  const hypervisor = await machine.open();
+  const definition = aConnectedGuest();
+  await hypervisor.create(definition);
+  await hypervisor.destroy(definition.id);
+  await hypervisor.close();
+  assert.equal(machine.stateOf(definition.id), 'silent');
+});
+
+test('a guest that ended while no agent ran is silent', async () => {
+  const machine = new Machine();
+  const hypervisor = await machine.open();
+  const { id, ...others } = aConnectedGuest();
+  await hypervisor.create({ id, ...others });
+  await hypervisor.destroy(id);
+  await hypervisor.close();
+  const network = machine.networks.states.get(id);
+  assert.ok(network);
+  machine.networks.states.set(id, { ...network, isSilent: false });
+  await (await machine.open()).close();
+  assert.equal(machine.stateOf(id), 'silent');
+});
+
+test('a guest that runs keeps its network if it is received once more', async () => {
+  const machine = new Machine();
+  const hypervisor = await machine.open();
+  const definition = aConnectedGuest();
+  await hypervisor.create(definition);
+  await assert.rejects(hypervisor.receive(definition, INCOMING, {}), HypervisorError);
+  assert.equal(machine.stateOf(definition.id), 'active');
+});
+
+test('a target that has not stored the guest yet stays silent if it is asked to commit', async () => {
+  const [source, target] = [new Machine(), new Machine()];
+  const move = await beginConnectedMove(source, target);
+  await assert.rejects(move.target.commit(move.id), HypervisorError);
+  assert.deepEqual([source.stateOf(move.id), target.stateOf(move.id)], ['active', 'silent']);
+});
+
 test('what is left of a guest that never started is removed by the next process', async () => {
   const machine = new Machine();
   machine.networks.states.set('left-over', { namespace: 'x', interfaces: [], isSilent: false });
@@ -130,8 +175,7 @@ async function beginConnectedMove(source: Machine, target: Machine): Promise<Mov
   const definition = aConnectedGuest();
   const { id } = definition;
   await from.create(definition);
-  const incoming = { uid: 'm', peer: 'here', startedAtMs: 0, paused: false, disks: [], transport: { type: 'local' } };
-  const endpoint = await to.receive(definition, incoming as Parameters<typeof to.receive>[1], {});
+  const endpoint = await to.receive(definition, INCOMING, {});
   const outgoing = { uid: 'm', peer: 'there', endpoint, disks: [], bytesPerSecond: 0, autoConverge: false };
   return { id, uid: 'm', definition, source: from, target: to, outgoing, sent: {}, at: 'received' };
 }

@@ -9,6 +9,7 @@
  *   abortMigration  activates them again, after the guest continues
  *   commit          activates them, before the guest continues
  *   remove          detaches them
+ *   (the guest ends) silences them, because the next guest of the VM may be on another node
  *   adopt           brings the networks of all guests into the state that follows from the record of the guest
  *
  * Of the two nodes of a migration, one is silent at any time: the source is silenced before it records `migrated`, and
@@ -101,11 +102,11 @@ function connectedMethods(hypervisor: Hypervisor, { networks, userOf, log }: Con
   };
 
   const onChange = (id: string) => {
-    const isLive = hypervisor.get(id)?.current.state !== 'ended';
-    if (!isLive || networks.get(id) === undefined) return;
+    if (networks.get(id) === undefined) return;
+    const hasEnded = hypervisor.get(id)?.current.state === 'ended';
     const release = (releases.get(id) ?? Promise.resolve())
-      .then(() => releaseUnplugged(id))
-      .catch((err: unknown) => log.error({ err, domain: id }, 'Cannot disconnect an unplugged interface'))
+      .then(() => (hasEnded ? setSilent(id, true) : releaseUnplugged(id)))
+      .catch((err: unknown) => log.error({ err, domain: id }, 'Cannot disconnect a guest or an unplugged interface'))
       .finally(() => releases.get(id) === release && releases.delete(id));
     releases.set(id, release);
   };
@@ -116,10 +117,11 @@ function connectedMethods(hypervisor: Hypervisor, { networks, userOf, log }: Con
       await networks.adopt();
       stopListening = hypervisor.onChange(onChange);
       for (const domain of hypervisor.list()) {
-        if (domain.current.state === 'ended') continue;
-        await setSilent(domain.id, isSilentGuest(domain)).catch((err: unknown) =>
-          log.error({ err, domain: domain.id }, 'Cannot adopt the networks of a guest'),
-        );
+        if (domain.current.state !== 'ended') {
+          await setSilent(domain.id, isSilentGuest(domain)).catch((err: unknown) =>
+            log.error({ err, domain: domain.id }, 'Cannot adopt the networks of a guest'),
+          );
+        }
         onChange(domain.id);
       }
       for (const id of networks.list()) if (hypervisor.get(id) === undefined) await detach(id);
@@ -131,6 +133,8 @@ function connectedMethods(hypervisor: Hypervisor, { networks, userOf, log }: Con
       );
     },
     async receive(definition, incoming, options) {
+      // The hypervisor refuses it. The network belongs to the guest that is here.
+      if (hypervisor.get(definition.id) !== undefined) return await hypervisor.receive(definition, incoming, options);
       return await start(definition, true, options.signal, (network) =>
         hypervisor.receive(definition, incoming, { ...options, ...network }),
       );
@@ -157,10 +161,14 @@ function connectedMethods(hypervisor: Hypervisor, { networks, userOf, log }: Con
       if (domain !== undefined && domain.current.state !== 'ended') await setSilent(id, isSilentGuest(domain));
     },
     async commit(id) {
-      // The guest must continue even if this fails; the networks are repaired later.
-      await setSilent(id, false).catch((err: unknown) =>
-        log.error({ err, domain: id }, 'Cannot activate the networks of a migrated guest'),
-      );
+      const migration = hypervisor.get(id)?.migration;
+      // Before the guest is stored here, it may still run at the source, and the hypervisor refuses.
+      if (migration?.role === 'target' && migration.step !== 'waiting') {
+        // The guest must continue even if this fails; the networks are repaired later.
+        await setSilent(id, false).catch((err: unknown) =>
+          log.error({ err, domain: id }, 'Cannot activate the networks of a migrated guest'),
+        );
+      }
       await hypervisor.commit(id);
     },
     async remove(id) {

@@ -32,6 +32,7 @@ import { obtainAgentIdentity, type AgentIdentity, type TlsIdentity } from '#plan
 import { keepNodeCertificate, type NodeClientCertificate } from '#plane/node/node-certificate.ts';
 import { placeGuestFiles } from '#plane/node/guest-files.ts';
 import { createLateAgent } from '#plane/node/late-agent.ts';
+import { NETWORKS_DIR } from '#plane/node/remove-networks.ts';
 import { NodeAccess } from '#plane/node/node-access.ts';
 import { createPeers, type OpenPeers } from '#plane/node/peers.ts';
 import { ensureNodeDirs, readEndpointCertificate } from '#plane/node/node-dir.ts';
@@ -76,8 +77,6 @@ interface NodeProgram {
 }
 
 const LOCALHOST = '127.0.0.1';
-/** Files of the default network, for all agents of this machine: a directory for each network, with the names of Services for DNS. */
-const NETWORKS_DIR = '/run/selfsame/networks';
 
 /** Rejects if it cannot start or is aborted, after cleaning up. */
 export async function startNodeProgram(options: NodeProgramOptions): Promise<NodeProgram> {

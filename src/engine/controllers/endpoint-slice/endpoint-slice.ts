@@ -24,6 +24,8 @@ interface ServiceWorld {
 }
 
 const BY_SERVICE = 'service';
+/** A selector of more labels selects nothing: no pod has so many, and compiling thousands would stall the server. */
+const MAX_LABELS = 256;
 
 export function decideSlices({ service, pods, slices }: ServiceWorld): Plan {
   if (isDeleting(service) || selectorOf(service) === undefined) return EMPTY_PLAN;
@@ -75,8 +77,9 @@ function deletion({ metadata: { namespace, name, uid } }: Stored<EngineSlice>): 
 /** Returns undefined for Services whose endpoints are not ours. */
 function selectorOf({ spec }: Service): readonly LabelRequirement[] | undefined {
   const selector = spec?.selector;
-  if (spec?.type === 'ExternalName' || selector === undefined || Object.keys(selector).length === 0) return undefined;
-  return labelRequirementsOf({ matchLabels: selector });
+  if (spec?.type === 'ExternalName' || selector === undefined) return undefined;
+  const labels = Object.keys(selector).length;
+  return labels === 0 || labels > MAX_LABELS ? undefined : labelRequirementsOf({ matchLabels: selector });
 }
 
 /** Returns the key of the Service of a slice that this controller wrote. */

@@ -3,6 +3,15 @@
  * Keeps no state: the records of linux-pod-networks.ts have it.
  */
 import { createHash } from 'node:crypto';
+import { hostBridgesIn } from '#api/network/definition-config.ts';
+import { findBridgeProblem } from '#node/network/linux/bindings/existing-bridges.ts';
+import {
+  claimMacScript,
+  hasOwnMacOnly,
+  idleMacOf,
+  releaseMacScript,
+  type LinkDetails,
+} from '#node/network/linux/bindings/own-mac-port.ts';
 import type { CniConfigList } from '#node/network/linux/cni/cni-config.ts';
 import { parseCniConfig } from '#node/network/linux/cni/cni-config.ts';
 import type { CniResult } from '#node/network/linux/cni/cni-result.ts';
@@ -12,14 +21,6 @@ import {
   defaultNetworkConfig,
   defaultNetworkFacts,
 } from '#node/network/linux/default-network.ts';
-import { findBridgeProblem } from '#node/network/linux/bindings/existing-bridges.ts';
-import {
-  claimMacScript,
-  hasOwnMacOnly,
-  idleMacOf,
-  releaseMacScript,
-  type LinkDetails,
-} from '#node/network/linux/bindings/own-mac-port.ts';
 import type { HostSide } from '#node/network/linux/host-port.ts';
 import { planInterface, type InterfacePlan, type InterfaceFacts } from '#node/network/linux/interface-plan.ts';
 import type { NetworkPlan } from '#node/network/linux/network-plan.ts';
@@ -140,10 +141,9 @@ export class InterfaceConnector {
     const { id, user } = request;
     const { podInterface, binding, addresses } = tap.attachment;
     const config = parseCniConfig(text, `of interface "${podInterface}"`);
-    const problem = findBridgeProblem(text, await readLinks());
-    if (problem !== undefined) throw new PodNetworkError(`Cannot connect interface "${podInterface}": ${problem}`);
     const unknown = { addresses: [], gateways: [], nameservers: [], mtu: SMALLEST_MTU };
     const early = planInterface({ ...tap, attachment: { ...tap.attachment, binding: 'bridge' } }, unknown);
+    await this.#checkBridges(text, podInterface);
     const prepare = podScript({
       sysctls: namespaceSysctls({ hasV6: true, forwards: forwards(request) }),
       ip: tapCommands({ ...early, binding }, user),
@@ -152,7 +152,8 @@ export class InterfaceConnector {
     await this.#namespaces.run(id, prepare, signal);
     await this.#afterStep('prepared');
     const capabilities = {
-      ...(binding === 'bridge' && { mac: tap.macAddress }),
+      // A macvlan gets the address of the guest when it is activated.
+      ...(binding === 'bridge' && !config.plugins.some(isMacvlan) && { mac: tap.macAddress }),
       ...(addresses && { ips: addresses }),
     };
     const result = await this.#add(request, tap, config, capabilities, signal);
@@ -164,11 +165,11 @@ export class InterfaceConnector {
     const devices = binding === 'bridge' ? [plan.tap, plan.podBridge] : [plan.tap];
     const ip = [...devices.map((device) => `link set dev ${device} mtu ${plan.mtu}`), ...serveCommands(plan)];
     await this.#namespaces.run(id, podScript({ ip, nft: rulesOf(plan) }), signal);
-    if (binding === 'bridge') await this.#bridge(id, plan, signal);
+    const podMac = hasOwnMac ? this.#idleMac(id, podInterface) : plan.podMac;
+    if (binding === 'bridge') await this.#bridge(id, { ...plan, podMac }, signal);
     else await this.#afterStep('bound');
-    if (hasOwnMac) await this.#namespaces.run(id, this.#releaseMac(id, podInterface), signal);
     onReady?.(plan);
-    return { podInterface, facts: storeFacts(facts), ...(hasOwnMac && { hasOwnMac }) };
+    return { podInterface, ...(hasOwnMac && { hasOwnMac }), facts: storeFacts(facts) };
   }
 
   /** Permits the addresses of an interface of the default network on its port. */
@@ -200,9 +201,8 @@ export class InterfaceConnector {
     const { hostInterface, podInterface } = connection;
     const announce = isNew && plan.binding === 'bridge' ? '' : announceScript(plan);
     if (hostInterface === undefined) {
-      // With its own MAC address, QEMU announces the guest.
-      const connect = connection.hasOwnMac === true ? claimMacScript(plan) : announce;
-      await this.#namespaces.run(id, `${podScript({ nft: withoutSilentRules(podInterface) })}${connect}`);
+      const claim = connection.hasOwnMac === true ? claimMacScript(plan) : '';
+      await this.#namespaces.run(id, `${podScript({ nft: withoutSilentRules(podInterface) })}${claim}${announce}`);
       return;
     }
     // A network that cannot be repaired now may still work.
@@ -214,9 +214,10 @@ export class InterfaceConnector {
 
   /** Works without a default network, too: a port without a bridge is silent. */
   async silence(id: string, { hostInterface, podInterface, hasOwnMac }: ConnectedInterface): Promise<void> {
-    if (hostInterface !== undefined) return await this.#move(hostInterface, this.#knownHost()?.plan.silentBridge);
-    const release = hasOwnMac === true ? this.#releaseMac(id, podInterface) : '';
-    await this.#namespaces.run(id, podScript({ nft: silentRules(podInterface) }) + release);
+    const release = hasOwnMac === true ? releaseMacScript(podInterface, this.#idleMac(id, podInterface)) : '';
+    const script = `${podScript({ nft: silentRules(podInterface) })}${release}`;
+    if (hostInterface === undefined) await this.#namespaces.run(id, script);
+    else await this.#move(hostInterface, this.#knownHost()?.plan.silentBridge);
   }
 
   /** Removes one interface, whether complete or not; the namespace and its other interfaces stay. */
@@ -313,21 +314,27 @@ export class InterfaceConnector {
     );
   }
 
-  #releaseMac(id: string, podInterface: string): string {
-    return releaseMacScript(podInterface, idleMacOf(this.#namespaces.path(id), podInterface));
+  #idleMac(id: string, podInterface: string): string {
+    return idleMacOf(this.#namespaces.path(id), podInterface);
   }
 
-  async #linkOf(id: string, device: string): Promise<LinkDetails & { readonly mtu: number }> {
+  async #checkBridges(config: string, podInterface: string): Promise<void> {
+    if (hostBridgesIn(config).length === 0) return;
+    const links = JSON.parse(await this.#runIp(['-details', '-json', 'link', 'show'])) as LinkDetails[];
+    const problem = findBridgeProblem(config, links);
+    if (problem !== undefined) throw new PodNetworkError(`Cannot connect interface "${podInterface}": ${problem}`);
+  }
+
+  async #linkOf(id: string, device: string): Promise<LinkDetails & { mtu: number }> {
     const output = await this.#namespaces.run(id, `ip -details -json link show dev ${device}\n`);
-    const [link] = JSON.parse(output) as (LinkDetails & { readonly mtu: number })[];
+    const [link] = JSON.parse(output) as (LinkDetails & { mtu: number })[];
     if (link === undefined) throw new PodNetworkError(`The plugins did not create interface "${device}"`);
     return link;
   }
 }
 
-/** Reads the devices of the host. */
-async function readLinks(): Promise<LinkDetails[]> {
-  return JSON.parse(await runNetworkProgram('ip', ['-details', '-json', 'link', 'show'])) as LinkDetails[];
+function isMacvlan({ type }: { readonly type: string }): boolean {
+  return type === 'macvlan';
 }
 
 function forwards({ interfaces }: NetworkRequest): boolean {

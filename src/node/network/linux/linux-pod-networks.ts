@@ -11,6 +11,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { GuestNetwork } from '#api/network/guest-network.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
+import { replaceFileAtomically } from '#lib/files/replace-file-atomically.ts';
 import { errorMessage } from '#lib/error-message.ts';
 import { formatIpAddress } from '#lib/ip-address.ts';
 import type { Log } from '#lib/log.ts';
@@ -48,6 +49,8 @@ interface LinuxPodNetworksOptions {
 
 type AttachStep = ConnectorStep | 'recorded' | 'namespace' | 'dhcp' | 'activated' | 'killed' | 'disconnected';
 
+/** In the directory of the node: the default network, as a GuestNetwork, for the removal of everything. */
+export const DEFAULT_NETWORK_FILE = 'guest-network.json';
 const PLUGIN_DIRS = ['/opt/cni/bin', '/usr/lib/cni'];
 const REPAIR_MS = 10_000;
 
@@ -56,6 +59,7 @@ export class LinuxPodNetworks implements PodNetworks {
   readonly #log: Log;
   readonly #hostSide: (plan: NetworkPlan) => HostSide;
   readonly #afterStep: (step: AttachStep) => void | Promise<void>;
+  readonly #nodeDir: string;
   readonly #directory: string;
   readonly #namespaces: PodNamespaces;
   readonly #recordFiles: PodRecords;
@@ -68,8 +72,8 @@ export class LinuxPodNetworks implements PodNetworks {
   /** The last call for each guest, and the repair, take turns. */
   readonly #turns = new Map<string, Promise<unknown>>();
   #host: HostSide | undefined;
-  /** The uid and generation of the default network. */
-  #networkVersion: string | undefined;
+  /** The uid and generation of the default network, and when it is ready on this host. */
+  #current: { readonly version: string | undefined; readonly isSet: Promise<void> } | undefined;
   #hostProblem: unknown;
   #peers: { readonly local: string; readonly peers: readonly string[] } | undefined;
   /** The host's side that knows the peers. It keeps the tunnel from then on. */
@@ -85,6 +89,7 @@ export class LinuxPodNetworks implements PodNetworks {
     this.#log = log;
     this.#hostSide = hostSide;
     this.#afterStep = afterStep ?? (() => undefined);
+    this.#nodeDir = nodeDir;
     this.#directory = join(nodeDir, 'network');
     this.#namespaces = new PodNamespaces(nodeDir);
     this.#recordFiles = new PodRecords(this.#directory);
@@ -121,9 +126,18 @@ export class LinuxPodNetworks implements PodNetworks {
   async setDefaultNetwork(network: Stored<GuestNetwork> | undefined): Promise<void> {
     // The repair keeps it up to date, and every start of a guest comes here.
     const version = network && `${network.metadata.uid} ${network.metadata.generation}`;
-    if (version === this.#networkVersion && this.#hostProblem === undefined) return;
-    this.#networkVersion = version;
+    if (this.#current === undefined || version !== this.#current.version || this.#hostProblem !== undefined) {
+      this.#current = { version, isSet: this.#setNetwork(network) };
+    }
+    await this.#current.isSet;
+  }
+
+  async #setNetwork(network: Stored<GuestNetwork> | undefined): Promise<void> {
     await this.#repair;
+    if (network !== undefined) {
+      const { metadata, spec } = network;
+      await replaceFileAtomically(join(this.#nodeDir, DEFAULT_NETWORK_FILE), JSON.stringify({ metadata, spec }));
+    }
     this.#host = network && this.#hostSide(planNetwork(network));
     this.#hostProblem = undefined;
     await this.#ensureHost();

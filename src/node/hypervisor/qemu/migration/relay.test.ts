@@ -82,6 +82,19 @@ test('carries a connection of the source’s QEMU to another host, and replaces 
     target.close();
   }));
 
+test('listens in a directory whose path is too long for a socket', () =>
+  withDir(async (root) => {
+    const dir = new DomainDir(join(root.path, 'x'.repeat(120)), 'a-uid');
+    await mkdir(dir.run, { recursive: true });
+    const port = await freePort();
+    const target = await listenAsQemu({ host: HOST, port });
+    const relay = await relayFromSocket(dir, { name: 'to-memory.sock', user: undefined }, { host: HOST, port });
+    const socket = await dir.connect('to-memory.sock');
+    assert.equal(await askThrough(socket, 'far'), 'FAR');
+    relay.close();
+    target.close();
+  }));
+
 test('ends the connection if the other side cannot be reached or breaks off', () =>
   withDir(async (dir) => {
     const port = await freePort();

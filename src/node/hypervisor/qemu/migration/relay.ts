@@ -10,6 +10,7 @@ import { once } from 'node:events';
 import { lchown, rm } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { openPath } from '#lib/open-path.ts';
 import type { ProcessUser } from '#node/hardware/guest-user.ts';
 import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 
@@ -49,10 +50,16 @@ export async function relayFromSocket(
 ): Promise<Relay> {
   const path = join(dir.run, name);
   await rm(path, { force: true });
+  // The path of a socket is short, but that of the directory may be long. It stays open until the server has removed it.
+  const directory = await openPath(dir.run);
+  const socket = `/proc/self/fd/${directory.fd}/${name}`;
   const relay = await listen(
-    (server) => server.listen({ path }),
+    (server) => server.listen({ path: socket }).once('close', () => void directory.close()),
     () => connectTo(to),
-  );
+  ).catch(async (error: unknown) => {
+    await directory.close();
+    throw error;
+  });
   if (user !== undefined) await lchown(path, user.uid, user.gid);
   return relay;
 }
