@@ -35,6 +35,8 @@ export const POD_ADDRESSES_ANNOTATION = 'network.selfsame.io/addresses';
 export const REQUESTED_ADDRESSES_ANNOTATION = 'network.kubevirt.io/addresses';
 /** On nodes that can run VMs: `true`. */
 export const SCHEDULABLE_LABEL = 'kubevirt.io/schedulable';
+/** On nodes of ours: the address of their host for the tunnel between hosts. Absent on nodes of a single machine. */
+export const TUNNEL_ADDRESS_ANNOTATION = 'selfsame.io/tunnel-address';
 /** On nodes with an agent of ours: `qemu`, or `fake` for simulated guests. */
 export const HYPERVISOR_LABEL = 'selfsame.io/hypervisor';
 

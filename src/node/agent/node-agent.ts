@@ -46,6 +46,7 @@ import { ProbeRunner } from '#node/probes/probe-runner.ts';
 import { readHostFacts } from '#node/registration/host-facts.ts';
 import type { NodeDescription } from '#node/registration/node-object.ts';
 import { register } from '#node/registration/registration.ts';
+import { followPeers, tunnelAddressOf } from '#node/registration/tunnel-peers.ts';
 import type { Peers } from '#node/migration/peers.ts';
 import { ROUTED_SERVICES, ROUTED_SLICES } from '#node/services/kinds.ts';
 import type { RuleSets } from '#node/services/nft.ts';
@@ -153,6 +154,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     address: hostIp,
     port: endpoint?.port,
     hostname: endpoint?.hostname,
+    tunnelAddress: podNetworks?.setPeers && tunnelAddressOf(hostIp),
     storage: await volumes.storageSize?.(),
     taints: options.taints ?? [],
   };
@@ -209,7 +211,8 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     startSnapshotController(storageParts),
   ];
   const services = await startServices(options, log, signal);
-  const parts = [registration, agents, domains, programs, ...storageControllers, ...services];
+  const tunnel = startTunnel(options, description.tunnelAddress, log, signal);
+  const parts = [registration, agents, domains, programs, ...storageControllers, ...services, ...tunnel];
   const disks = createDiskAccess(shared);
 
   return {
@@ -274,6 +277,19 @@ async function startServices(
     await Promise.all(running);
   };
   return [{ idle: () => routing.idle(), stop }];
+}
+
+/** Connects the default network of this host with those of the other nodes' hosts. */
+function startTunnel(
+  { client, networks, clock }: NodeAgentOptions,
+  local: string | undefined,
+  log: Log,
+  signal: AbortSignal,
+): readonly { idle(): Promise<void>; stop(): Promise<void> }[] {
+  const podNetworks = networks?.podNetworks;
+  if (podNetworks?.setPeers === undefined || local === undefined) return [];
+  const setPeers = podNetworks.setPeers.bind(podNetworks);
+  return [followPeers({ reader: client, local, setPeers, clock, log, signal })];
 }
 
 /** Releases volumes of earlier guests, before new ones are prepared. A failure is only logged: the next start tries again. */

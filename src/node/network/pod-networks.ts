@@ -67,6 +67,12 @@ export interface PodNetworks {
    */
   setDefaultNetwork(network: Stored<GuestNetwork> | undefined): Promise<void>;
   /**
+   * Connects the default network with the same network of other hosts. `local` is the address of this host, and the
+   * peers are those of the others; without peers, the network ends at this host. May be called before
+   * `setDefaultNetwork`. Absent if the networks cannot be connected.
+   */
+  setPeers?(local: string, peers: readonly string[]): Promise<void>;
+  /**
    * Connects a guest that is about to start. Completes what an earlier call left incomplete; a failure leaves nothing
    * behind.
    */

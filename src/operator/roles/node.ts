@@ -26,8 +26,8 @@ export const nodeRules: readonly PolicyRule[] = [
   networkRule(READ_VERBS, 'guestnetworks'),
   // The secondary networks of guests that start here.
   networkDefinitionRule(['get']),
-  // The addresses of other node agents, for migrations.
-  policyRule(['get'], CORE, 'nodes'),
+  // The addresses of other node agents, for migrations and for the tunnel between hosts.
+  policyRule(READ_VERBS, CORE, 'nodes'),
   // The certificate that identifies the node to our components.
   policyRule(['create'], SUBRESOURCES_GROUP, AGENT_CERTIFICATES),
   // Renewal of the certificate that identifies the node to the API server; the cluster approves it automatically.

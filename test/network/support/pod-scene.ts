@@ -2,6 +2,7 @@
  * A host with the two bridges of a network, in a namespace of its own, and guests on taps: the tap of a pod is joined with
  * one in a namespace that stands for the guest, so that a guest is a whole Linux.
  */
+import assert from 'node:assert/strict';
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
@@ -248,6 +249,7 @@ export class PodScene {
       },
       allow: async ({ hostInterface }) => void allowed.add(hostInterface),
       forget: async (hostInterface) => void allowed.delete(hostInterface),
+      setPeers: async () => assert.fail('a host of this scene has no peers'),
     };
   }
 }

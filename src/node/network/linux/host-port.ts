@@ -22,4 +22,9 @@ export interface HostSide {
   allow(port: GuestBridgePort): Promise<void>;
   /** Removes the permission. Does nothing if there is none. */
   forget(hostInterface: string): Promise<void>;
+  /**
+   * Connects the bridge with those of other hosts; without peers, disconnects it. `local` is the address of this host
+   * between hosts, and the peers are those of the other ones. Must be called after `ensure`, which repairs it from then on.
+   */
+  setPeers(local: string, peers: readonly string[]): Promise<void>;
 }

@@ -75,6 +75,9 @@ export class LinuxPodNetworks implements PodNetworks {
   /** The uid and generation of the default network, and when it is ready on this host. */
   #current: { readonly version: string | undefined; readonly isSet: Promise<void> } | undefined;
   #hostProblem: unknown;
+  #peers: { readonly local: string; readonly peers: readonly string[] } | undefined;
+  /** The host's side that knows the peers. It keeps the tunnel from then on. */
+  #connectedHost: HostSide | undefined;
   #cancelRepair: (() => void) | undefined;
   #repair: Promise<void> = Promise.resolve();
   #isClosed = false;
@@ -143,6 +146,12 @@ export class LinuxPodNetworks implements PodNetworks {
       await this.#takeTurn(id, () => this.#allowAgain(id)).catch((error: unknown) => this.#warn(id, error));
     }
     await this.#repairPorts();
+  }
+
+  async setPeers(local: string, peers: readonly string[]): Promise<void> {
+    this.#peers = { local, peers };
+    this.#connectedHost = undefined;
+    await this.#connectHost();
   }
 
   attach(
@@ -366,6 +375,19 @@ export class LinuxPodNetworks implements PodNetworks {
       this.#hostProblem = error;
       throw error;
     }
+    // Without the tunnel, the guests of this host still have their network.
+    await this.#connectHost().catch((error: unknown) =>
+      this.#log.warn({ reason: errorMessage(error) }, 'Cannot connect the default network with other hosts; retrying'),
+    );
+  }
+
+  async #connectHost(): Promise<void> {
+    const host = this.#host;
+    if (host === undefined || this.#hostProblem !== undefined) return;
+    if (this.#peers === undefined || this.#connectedHost === host) return;
+    const { local, peers } = this.#peers;
+    await host.setPeers(local, peers);
+    this.#connectedHost = host;
   }
 
   #scheduleRepair(): void {

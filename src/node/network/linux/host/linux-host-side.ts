@@ -108,15 +108,12 @@ export class LinuxHostSide implements HostSide {
     });
   }
 
-  /**
-   * Connects the bridge with those of other hosts; without peers, disconnects it. `local` is the address of this host
-   * between hosts, and the peers are those of the other ones. Must be called after `ensure`, which repairs it from then on.
-   */
   setPeers(local: string, peers: readonly string[]): Promise<void> {
     const tunnel = parsePeers(local, peers);
     return this.#inTurn(async () => {
-      this.#tunnel = tunnel;
       await ensureTunnel(this.#run, this.plan, tunnel);
+      // Only now, so that a tunnel that never worked does not keep `ensure` from making the network of this host.
+      this.#tunnel = tunnel;
     });
   }
 
