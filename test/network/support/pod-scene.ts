@@ -139,6 +139,8 @@ export class PodScene {
   readonly allowed = new Set<string>();
   readonly #network: Stored<GuestNetwork>;
   readonly directories: string[] = [];
+  /** Fails what repairs the host's side: everything, or all but the permissions of ports. */
+  hostProblem: { readonly affects: 'everything' | 'others'; readonly error: Error } | undefined;
   readonly #open: LinuxPodNetworks[] = [];
   readonly #guests: TestNamespace[] = [];
 
@@ -173,7 +175,9 @@ export class PodScene {
       ...(options.afterStep && { afterStep: options.afterStep }),
     });
     await pods.adopt();
-    await pods.setDefaultNetwork(this.#network);
+    await pods.setDefaultNetwork(this.#network).catch((error: unknown) => {
+      if (error !== this.hostProblem?.error) throw error;
+    });
     this.#open.push(pods);
     return { pods, directory };
   }
@@ -231,6 +235,7 @@ export class PodScene {
     return {
       plan,
       ensure: async () => {
+        if (this.hostProblem !== undefined) throw this.hostProblem.error;
         const bridges = [plan.bridge, plan.silentBridge].map(
           (bridge) =>
             `ip link show dev ${bridge} >/dev/null 2>&1 || ip link add name ${bridge} type bridge mcast_snooping 0`,
@@ -246,7 +251,10 @@ export class PodScene {
           ),
         );
       },
-      allow: async ({ hostInterface }) => void allowed.add(hostInterface),
+      allow: async ({ hostInterface }) => {
+        if (this.hostProblem?.affects === 'everything') throw this.hostProblem.error;
+        allowed.add(hostInterface);
+      },
       forget: async (hostInterface) => void allowed.delete(hostInterface),
     };
   }
