@@ -230,6 +230,23 @@ describe('the network of a guest', { skip }, () => {
     assert.doesNotMatch(runIn(namespace, 'ip link show'), /announce/);
   });
 
+  test('activates a guest that an agent adopts before it knows the default network', async (t) => {
+    const scene = new PodScene(t);
+    const first = await scene.node();
+    await first.pods.attach(aRequest(), { isSilent: true });
+    await first.pods.close();
+    const [port = ''] = scene.allowed;
+    const master = () => /master (\S+)/.exec(scene.host.run(`ip link show dev ${port}`))?.[1];
+    await scene.node({
+      directory: first.directory,
+      beforeNetwork: async (pods) => {
+        await pods.activate('guest-1');
+        assert.equal(master(), scene.plan.silentBridge);
+      },
+    });
+    assert.equal(master(), scene.plan.bridge);
+  });
+
   test('permits and connects guests of an earlier agent although the host cannot be repaired at its start', async (t) => {
     for (const affects of ['others', 'everything'] as const) {
       const scene = new PodScene(t);

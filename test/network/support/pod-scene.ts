@@ -162,7 +162,12 @@ export class PodScene {
 
   /** Returns the networks of a node of this host. The directory of an earlier one stands for a restart of its agent. */
   async node(
-    options: { directory?: string; afterStep?: AfterStep } = {},
+    options: {
+      directory?: string;
+      afterStep?: AfterStep;
+      /** Called before the default network is known. */
+      beforeNetwork?: (pods: LinuxPodNetworks) => Promise<void>;
+    } = {},
   ): Promise<{ pods: LinuxPodNetworks; directory: string }> {
     const directory = options.directory ?? (await mkdtemp(join(tmpdir(), 'selfsame-pods-')));
     if (options.directory === undefined) this.directories.push(directory);
@@ -175,6 +180,7 @@ export class PodScene {
       ...(options.afterStep && { afterStep: options.afterStep }),
     });
     await pods.adopt();
+    await options.beforeNetwork?.(pods);
     await pods.setDefaultNetwork(this.#network).catch((error: unknown) => {
       if (error !== this.hostProblem?.error) throw error;
     });

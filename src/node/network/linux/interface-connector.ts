@@ -206,8 +206,9 @@ export class InterfaceConnector {
       await this.#namespaces.run(id, `${podScript({ nft: withoutSilentRules(podInterface) })}${connect}`);
       return;
     }
-    // A network that cannot be repaired now may still work.
-    const host = this.#knownHost() ?? this.#host();
+    const host = this.#knownHost();
+    // The port is moved as soon as the default network is known (misplacedPorts).
+    if (host === undefined) return;
     await this.#move(hostInterface, host.plan.bridge);
     await this.#afterStep('moved');
     if (announce !== '') await this.#namespaces.run(id, announce);
