@@ -223,6 +223,58 @@ describe('the network of a guest', { skip }, () => {
     assert.deepEqual(await scene.leftovers(), NOTHING);
   });
 
+  test('announces a bridged guest although an earlier announcement was cut off', async (t) => {
+    const scene = new PodScene(t);
+    const { pods } = await scene.node();
+    const { namespace } = await pods.attach(aRequest([aTap({ binding: 'bridge' })]), { isSilent: true });
+    runIn(namespace, 'ip link add name announcer type veth peer name announced');
+    await pods.activate('guest-1');
+    assert.doesNotMatch(runIn(namespace, 'ip link show'), /announce/);
+  });
+
+  test('activates a guest that an agent adopts before it knows the default network', async (t) => {
+    const scene = new PodScene(t);
+    const first = await scene.node();
+    await first.pods.attach(aRequest(), { isSilent: true });
+    await first.pods.close();
+    const [port = ''] = scene.allowed;
+    const master = () => /master (\S+)/.exec(scene.host.run(`ip link show dev ${port}`))?.[1];
+    await scene.node({
+      directory: first.directory,
+      beforeNetwork: async (pods) => {
+        await pods.activate('guest-1');
+        assert.equal(master(), scene.plan.silentBridge);
+      },
+    });
+    assert.equal(master(), scene.plan.bridge);
+  });
+
+  test('permits and connects guests of an earlier agent although the host cannot be repaired at its start', async (t) => {
+    for (const affects of ['others', 'everything'] as const) {
+      const scene = new PodScene(t);
+      const { pods, directory } = await scene.node();
+      await pods.attach(aRequest(), { isSilent: false });
+      await pods.close();
+      const [port = ''] = scene.allowed;
+      // Somebody flushes the rules and moves the port.
+      scene.allowed.clear();
+      scene.host.run(`ip link set dev ${port} nomaster`);
+      scene.hostProblem = { affects, error: new Error('no DNS server') };
+      await scene.node({ directory });
+      const state = () => [
+        ...scene.allowed,
+        scene.host.run(`ip link show dev ${port}`).includes(`${scene.plan.bridge} `),
+      ];
+      if (affects === 'others') assert.deepEqual(state(), [port, true]);
+      scene.hostProblem = undefined;
+      await scene.clock.advance(10_000);
+      for (let i = 0; i < 200 && state().length < 2; i++) await sleep(25);
+      assert.equal(state()[0], port);
+      for (let i = 0; i < 200 && state()[1] !== true; i++) await sleep(25);
+      assert.deepEqual(state(), [port, true]);
+    }
+  });
+
   test('connects guests of networks with one family', async (t) => {
     for (const { subnet, address, gateway } of [
       { subnet: '10.244.0.0/16', address: '10.244.0.5', gateway: GATEWAY },

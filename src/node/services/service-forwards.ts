@@ -5,6 +5,7 @@
 import { isIP } from 'node:net';
 import type { RoutedService, RoutedSlice } from '#node/services/kinds.ts';
 import type { Stored } from '#kube/meta.ts';
+import { networkContains, parseIpAddress, parseIpNetwork } from '#lib/ip-address.ts';
 
 export interface Endpoint {
   readonly ip: string;
@@ -118,7 +119,14 @@ function balancerIpsOf({ spec = {}, status }: RoutedService, family: 4 | 6): str
 /** Reports whether a text is an address that rules can contain: not one with a zone. */
 export const isAddress = (ip: string): boolean => isIP(ip) !== 0 && !ip.includes('%');
 
-export const isLoopback = (ip: string): boolean => ip.startsWith('127.') || ip === '::1';
+/** IPv4 addresses are also written as ::ffff:127.0.0.1. */
+const LOOPBACKS = ['127.0.0.0/8', '::1/128', '::ffff:7f00:0/104'].map(parseIpNetwork);
+
+/** Reports whether an address is one of loopback, in any notation. */
+export function isLoopback(ip: string): boolean {
+  const address = parseIpAddress(ip);
+  return LOOPBACKS.some((network) => networkContains(network, address));
+}
 
 interface WantedPort {
   readonly family: 4 | 6;

@@ -172,6 +172,11 @@ const endpoints: Record<string, Case & { want: string[] }> = {
     slices: { web: [slice([{ ip: '10.244.0.5', node: 'elsewhere' }, { ip: '10.244.0.6' }])] },
     want: ['10.244.0.6:8080'],
   },
+  'loopback addresses in another notation are not used': {
+    services: [service('web', { clusterIPs: ['fd00:10:96::9'], ports: [{ port: 80 }] })],
+    slices: { web: [slice([{ ip: '0:0::1' }]), slice([{ ip: '::ffff:127.0.0.1' }])] },
+    want: [],
+  },
   'loopback addresses and other families are not used': {
     services: [service('web', WEB)],
     slices: { web: [slice([{ ip: '127.0.0.1' }]), slice([{ ip: 'fd00::5' }]), slice([{ ip: 'nonsense' }])] },

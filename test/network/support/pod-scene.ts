@@ -140,6 +140,8 @@ export class PodScene {
   readonly allowed = new Set<string>();
   readonly #network: Stored<GuestNetwork>;
   readonly directories: string[] = [];
+  /** Fails what repairs the host's side: everything, or all but the permissions of ports. */
+  hostProblem: { readonly affects: 'everything' | 'others'; readonly error: Error } | undefined;
   readonly #open: LinuxPodNetworks[] = [];
   readonly #guests: TestNamespace[] = [];
 
@@ -161,7 +163,12 @@ export class PodScene {
 
   /** Returns the networks of a node of this host. The directory of an earlier one stands for a restart of its agent. */
   async node(
-    options: { directory?: string; afterStep?: AfterStep } = {},
+    options: {
+      directory?: string;
+      afterStep?: AfterStep;
+      /** Called before the default network is known. */
+      beforeNetwork?: (pods: LinuxPodNetworks) => Promise<void>;
+    } = {},
   ): Promise<{ pods: LinuxPodNetworks; directory: string }> {
     const directory = options.directory ?? (await mkdtemp(join(tmpdir(), 'selfsame-pods-')));
     if (options.directory === undefined) this.directories.push(directory);
@@ -174,7 +181,10 @@ export class PodScene {
       ...(options.afterStep && { afterStep: options.afterStep }),
     });
     await pods.adopt();
-    await pods.setDefaultNetwork(this.#network);
+    await options.beforeNetwork?.(pods);
+    await pods.setDefaultNetwork(this.#network).catch((error: unknown) => {
+      if (error !== this.hostProblem?.error) throw error;
+    });
     this.#open.push(pods);
     return { pods, directory };
   }
@@ -232,6 +242,7 @@ export class PodScene {
     return {
       plan,
       ensure: async () => {
+        if (this.hostProblem !== undefined) throw this.hostProblem.error;
         const bridges = [plan.bridge, plan.silentBridge].map(
           (bridge) =>
             `ip link show dev ${bridge} >/dev/null 2>&1 || ip link add name ${bridge} type bridge mcast_snooping 0`,
@@ -247,7 +258,10 @@ export class PodScene {
           ),
         );
       },
-      allow: async ({ hostInterface }) => void allowed.add(hostInterface),
+      allow: async ({ hostInterface }) => {
+        if (this.hostProblem?.affects === 'everything') throw this.hostProblem.error;
+        allowed.add(hostInterface);
+      },
       forget: async (hostInterface) => void allowed.delete(hostInterface),
       setPeers: async () => assert.fail('a host of this scene has no peers'),
     };

@@ -178,7 +178,8 @@ export class InterfaceConnector {
     if (hostInterface === undefined) return;
     const { binding, guestMac, podMac, addresses } = this.planOf(tap, connection);
     const macAddress = binding === 'bridge' ? guestMac : podMac;
-    await this.#host().allow({ hostInterface, macAddress, addresses: addresses.map(({ pod }) => pod) });
+    const host = this.#knownHost() ?? this.#host();
+    await host.allow({ hostInterface, macAddress, addresses: addresses.map(({ pod }) => pod) });
   }
 
   /** Removes the permission of `allow`, also if no record says that it was given. */
@@ -205,8 +206,9 @@ export class InterfaceConnector {
       await this.#namespaces.run(id, `${podScript({ nft: withoutSilentRules(podInterface) })}${claim}${announce}`);
       return;
     }
-    // A network that cannot be repaired now may still work.
-    const host = this.#knownHost() ?? this.#host();
+    const host = this.#knownHost();
+    // The port is moved as soon as the default network is known (misplacedPorts).
+    if (host === undefined) return;
     await this.#move(hostInterface, host.plan.bridge);
     await this.#afterStep('moved');
     if (announce !== '') await this.#namespaces.run(id, announce);
@@ -237,9 +239,8 @@ export class InterfaceConnector {
   }
 
   /** Returns the ids of guests that have a port in another bridge than their record demands. */
-  async misplacedPorts(records: readonly PodRecord[]): Promise<string[]> {
+  async misplacedPorts({ bridge, silentBridge }: NetworkPlan, records: readonly PodRecord[]): Promise<string[]> {
     if (records.length === 0) return [];
-    const { bridge, silentBridge } = this.#host().plan;
     const links = JSON.parse(await this.#runIp(['-json', 'link', 'show'])) as {
       ifname: string;
       master?: string;

@@ -140,12 +140,12 @@ export class LinuxPodNetworks implements PodNetworks {
     }
     this.#host = network && this.#hostSide(planNetwork(network));
     this.#hostProblem = undefined;
-    await this.#ensureHost();
-    // The host's side does not know the ports of an earlier process.
-    for (const [id] of this.#records) {
-      await this.#takeTurn(id, () => this.#allowAgain(id)).catch((error: unknown) => this.#warn(id, error));
+    try {
+      await this.#ensureHost();
+    } finally {
+      // The host's side does not know the ports of an earlier process. They may work although not all can be repaired.
+      if (await this.#allowAll()) await this.#repairPorts();
     }
-    await this.#repairPorts();
   }
 
   async setPeers(local: string, peers: readonly string[]): Promise<void> {
@@ -357,6 +357,18 @@ export class LinuxPodNetworks implements PodNetworks {
     }
   }
 
+  /** Permits all ports again. Returns false if that failed for some. */
+  async #allowAll(): Promise<boolean> {
+    let isComplete = true;
+    for (const [id] of this.#records) {
+      await this.#takeTurn(id, () => this.#allowAgain(id)).catch((error: unknown) => {
+        isComplete = false;
+        this.#warn(id, error);
+      });
+    }
+    return isComplete;
+  }
+
   async #allowAgain(id: string): Promise<void> {
     const record = this.#records.get(id);
     if (record?.state !== 'attached') return;
@@ -370,7 +382,9 @@ export class LinuxPodNetworks implements PodNetworks {
     if (this.#host === undefined) return;
     try {
       await this.#host.ensure();
+      const wasBroken = this.#hostProblem !== undefined;
       this.#hostProblem = undefined;
+      if (wasBroken) await this.#allowAll();
     } catch (error) {
       this.#hostProblem = error;
       throw error;
@@ -402,9 +416,11 @@ export class LinuxPodNetworks implements PodNetworks {
     await this.#ensureHost().catch((error: unknown) =>
       this.#log.warn({ reason: errorMessage(error) }, 'Cannot repair the default network; retrying'),
     );
-    await this.#repairPorts().catch((error: unknown) =>
-      this.#log.warn({ reason: errorMessage(error) }, 'Cannot repair the ports of guests; retrying'),
-    );
+    if (this.#hostProblem === undefined) {
+      await this.#repairPorts().catch((error: unknown) =>
+        this.#log.warn({ reason: errorMessage(error) }, 'Cannot repair the ports of guests; retrying'),
+      );
+    }
     for (const [id, { state }] of this.#records) {
       if (this.#isClosed) return;
       // Nobody waits for a plugin that hangs, except for the next call for its guest.
@@ -427,8 +443,9 @@ export class LinuxPodNetworks implements PodNetworks {
 
   /** Puts ports that are in the wrong bridge, or in none, where their records demand it. */
   async #repairPorts(): Promise<void> {
-    if (this.#host === undefined || this.#hostProblem !== undefined) return;
+    if (this.#host === undefined) return;
     const wrong = await this.#connector.misplacedPorts(
+      this.#host.plan,
       [...this.#records.values()].filter(({ state }) => state === 'attached'),
     );
     for (const id of wrong) {

@@ -158,6 +158,8 @@ export function announceScript(plan: InterfacePlan): string {
   }
   if (addresses.length === 0) return '';
   return [
+    // What an announcement has left that was cut off.
+    `ip link delete dev ${ANNOUNCER} 2>/dev/null || true`,
     podScript({
       sysctls: [['ipv6/conf/default/disable_ipv6', 0]],
       ip: [
