@@ -68,7 +68,8 @@ test("everything is installed with the operator's own permissions, and reported 
   assert.deepEqual(
     items.map(({ metadata }: Loose) => metadata.name),
     [
-      ...['guestnetworks.network.selfsame.io', 'kubevirts.kubevirt.io', 'networkaddresses.network.selfsame.io'],
+      ...['guestnetworks.network.selfsame.io', 'kubevirts.kubevirt.io'],
+      ...['network-attachment-definitions.k8s.cni.cncf.io', 'networkaddresses.network.selfsame.io'],
       'storageprofiles.cdi.kubevirt.io',
       'virtualmachineidentities.identity.selfsame.io',
       'virtualmachineinstancemigrations.kubevirt.io',
