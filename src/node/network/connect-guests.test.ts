@@ -130,7 +130,7 @@ test('a guest that runs keeps its network if it is received once more', async ()
   assert.equal(machine.stateOf(definition.id), 'active');
 });
 
-test('a target that has not stored the guest yet stays silent if it is asked to commit', async () => {
+test('a target that has not stored the guest yet stays silent if the commit comes too early', async () => {
   const [source, target] = [new Machine(), new Machine()];
   const move = await beginConnectedMove(source, target);
   await assert.rejects(move.target.commit(move.id), HypervisorError);
