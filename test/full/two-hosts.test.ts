@@ -41,11 +41,14 @@ const scope: Scope = { after: (fn) => void cleanUps.unshift(fn) };
 const addresses = new Map<string, string>();
 let plane: GuestPlane;
 
-before(async () => {
-  if (skip) return;
-  makeHosts();
-  plane = await startPlane();
-});
+before(
+  async () => {
+    if (skip) return;
+    makeHosts();
+    plane = await startPlane();
+  },
+  { timeout: 300_000 },
+);
 
 after(async () => {
   for (const cleanUp of cleanUps) await cleanUp();
