@@ -4,6 +4,8 @@ import { resolve } from 'node:path';
 import type { AuditOptions } from '#engine/audit/audit-options.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import { networksOverlap, parseIpNetwork } from '#lib/ip-address.ts';
 import { EXIT_OK } from '#lib/command-line/render-error.ts';
 import { acquireDataDir } from '#lib/files/data-dir-lock.ts';
 import { createLog, type Log } from '#lib/log.ts';
@@ -29,13 +31,22 @@ export async function up(options: UpOptions, env: EnvironmentVariables, stopped 
 }
 
 /** Returns the subnets for a plane that has no network of guests yet, or undefined if it gets none. */
-async function guestNetworkOf({ guestSubnets, hypervisor, dataDir }: UpOptions) {
+async function guestNetworkOf({ guestSubnets, serviceSubnets, hypervisor, dataDir }: UpOptions) {
   if (guestSubnets === 'none') return undefined;
-  if (guestSubnets !== 'auto') return { subnets: guestSubnets };
+  if (guestSubnets !== 'auto') {
+    const networks = serviceSubnets.map(parseIpNetwork);
+    const overlap = guestSubnets.find((text) =>
+      networks.some((network) => networksOverlap(network, parseIpNetwork(text))),
+    );
+    if (overlap === undefined) return { subnets: guestSubnets };
+    throw new CommandError(
+      `Cannot use ${overlap} for guests: it overlaps with --service-subnets ${serviceSubnets.join(',')}; choose another one with --guest-subnets`,
+    );
+  }
   // Namespaces need root, and simulated guests have none.
   if (hypervisor !== 'qemu' || process.getuid?.() !== 0) return undefined;
   const { chooseFreeSubnets } = await import('#plane/node/choose-subnets.ts');
-  return { chooseSubnets: () => chooseFreeSubnets(`${hostname()} ${resolve(dataDir)}`) };
+  return { chooseSubnets: () => chooseFreeSubnets(`${hostname()} ${resolve(dataDir)}`, serviceSubnets) };
 }
 
 export async function engine(options: EngineCommandOptions): Promise<number> {

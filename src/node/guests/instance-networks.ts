@@ -66,7 +66,10 @@ export class InstanceNetworks {
   async resolve(vmi: Stored<VirtualMachineInstance>, pod: Stored<Pod>, signal: AbortSignal): Promise<NetworkLookup> {
     const podNetwork = await this.#findPodNetwork(signal);
     if ('reason' in podNetwork) return podNetwork;
-    const needsPodNetwork = networksOf(vmi.spec).some(({ multus }) => multus === undefined);
+    const podNetworks = networksOf(vmi.spec).filter(({ multus }) => multus === undefined).length;
+    const needsPodNetwork = podNetworks > 0;
+    // A namespace has one pod network. Earlier versions allowed several, and gave each a network of its own.
+    if (podNetworks > 1 && secondaryNetworksOf(vmi.spec).length === 0) return { is: 'ready', facts: undefined };
     const isSimulated = this.#parts.networks.isSimulated === true && secondaryNetworksOf(vmi.spec).length > 0;
     if (needsPodNetwork && podNetwork.found === undefined && !isSimulated) return findUserModeNetworks(vmi);
     const definitions = new Map<string, string>();

@@ -124,6 +124,6 @@ test('reports a missing definition and a missing address', () => {
     'spec.networks: Invalid value: "nope": there is no NetworkAttachmentDefinition of this name',
   ]);
   assert.deepEqual(define([MASQUERADE], [POD], { addresses: {} }).problems, [
-    'spec.domain.devices.interfaces[0].name: Invalid value: "default": the pod has no address for this interface',
+    'spec.domain.devices.interfaces[0].name: Invalid value: "default": the pod has no address for this interface; restart the VM',
   ]);
 });

@@ -92,7 +92,7 @@ export function defineAttachment(
     }),
   };
   if (podNetwork.type === 'default' && addresses === undefined) {
-    problems.push(invalidValue(`${field}.name`, name, 'the pod has no address for this interface'));
+    problems.push(invalidValue(`${field}.name`, name, 'the pod has no address for this interface; restart the VM'));
   }
   return { type: 'pod', tap: POD_TAP, attachment };
 }

@@ -315,12 +315,17 @@ export class LinuxPodNetworks implements PodNetworks {
 
   async #applySilence(id: string, isSilent: boolean, options: { readonly isNew?: boolean } = {}): Promise<void> {
     const record = this.#recordOf(id);
+    // The others too if one fails.
+    const problems: unknown[] = [];
     for (const tap of record.request.interfaces) {
       const connection = connectionOf(record, tap.attachment.podInterface);
       if (connection === undefined) continue;
-      if (isSilent) await this.#connector.silence(id, connection);
-      else await this.#connector.activate(id, tap, connection, options);
+      const change = isSilent
+        ? this.#connector.silence(id, connection)
+        : this.#connector.activate(id, tap, connection, options);
+      await change.catch((error: unknown) => problems.push(error));
     }
+    if (problems.length > 0) throw problems[0];
   }
 
   /** Starts the DHCP server for the interfaces of the record, after one has come or gone. */
