@@ -1,6 +1,6 @@
 /** The compiled selectors of all objects of a kind, by namespace. They are evaluated for every change of a pod. */
 import type { Informer } from '#client/informer.ts';
-import { objectKey } from '#client/object-key.ts';
+import { objectKey, parseKey } from '#client/object-key.ts';
 import type { EnginePod } from '#engine/controllers/kinds.ts';
 import type { LabelledPods } from '#engine/controllers/labelled-pods.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
@@ -24,6 +24,11 @@ export class PodSelectors<T extends KubeObject> {
     else selectors.set(key, selector);
     if (selectors.size === 0) this.#byNamespace.delete(namespace);
     else this.#byNamespace.set(namespace, selectors);
+  }
+
+  /** Returns the selector of an object; undefined if it selects nothing or does not exist. */
+  get(key: string): readonly LabelRequirement[] | undefined {
+    return this.#byNamespace.get(parseKey(key).namespace ?? '')?.get(key);
   }
 
   /** Returns the keys of the objects that select the pod. */

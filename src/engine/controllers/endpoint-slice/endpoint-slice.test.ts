@@ -6,7 +6,6 @@ import type { EngineSlice } from '#engine/controllers/endpoint-slice/kinds.ts';
 import type { EnginePod } from '#engine/controllers/kinds.ts';
 import type { Service, ServiceSpec } from '#engine/registry/kinds/core/service-schema.ts';
 import type { Stored } from '#kube/meta.ts';
-import { EMPTY_PLAN } from '#runtime/plan.ts';
 
 const service = (spec: Partial<ServiceSpec> = {}): Stored<Service> => ({
   apiVersion: 'v1',
@@ -162,9 +161,4 @@ test('slices are created, patched and deleted as the pods change, and nothing is
   assert.deepEqual(verbs(wanted, []), ['patch']);
   const foreign = { ...wanted[0]!, metadata: { ...wanted[0]!.metadata, name: 'web-old' } };
   assert.deepEqual(verbs([...wanted, foreign], pods), ['delete']);
-});
-
-test('a selector of thousands of labels selects nothing, without being compiled', () => {
-  const selector = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`label-${i}`, 'x']));
-  assert.deepEqual(decideSlices({ service: service({ selector }), pods: [pod('a')], slices: [] }), EMPTY_PLAN);
 });
