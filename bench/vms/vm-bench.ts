@@ -21,6 +21,8 @@ const CACHE = join(ROOT, '.cache');
 export interface PlaneOptions {
   readonly nodes: number;
   readonly hypervisor: 'qemu' | 'fake';
+  /** The subnets of the network of guests. Without them, nothing changes in the network of the machine. */
+  readonly guestSubnets?: string;
   /** Node options of server and agents. */
   readonly nodeOptions?: string;
 }
@@ -57,9 +59,18 @@ export class VmBench {
   }
 
   /** Starts the plane, also on the data of a previous one. */
-  async startPlane({ nodes, hypervisor, nodeOptions = '' }: PlaneOptions): Promise<Program> {
+  async startPlane({ nodes, hypervisor, guestSubnets = 'none', nodeOptions = '' }: PlaneOptions): Promise<Program> {
     const port = String(this.#port);
-    const flags = ['--nodes', String(nodes), '--hypervisor', hypervisor, '--accel', 'tcg'];
+    const flags = [
+      '--nodes',
+      String(nodes),
+      '--hypervisor',
+      hypervisor,
+      '--accel',
+      'tcg',
+      '--guest-subnets',
+      guestSubnets,
+    ];
     const profiling = this.#profileDir === undefined ? '' : `--cpu-prof --cpu-prof-dir=${this.#profileDir}`;
     this.#plane = await Program.start({
       file: join(ROOT, 'selfsame'),
