@@ -13,7 +13,7 @@ export const GUEST_ARGUMENTS = 'console=ttyS0 quiet no_timer_check guest.cmd=ser
 /** The ports of the guest: echo, receiver of blocks, commands. */
 export const GUEST_PORTS = { echo: 7777, drain: 7780, commands: 7781 } as const;
 const BOOT_TIMEOUT_MS = 600_000;
-const TRANSFER_TIMEOUT_MS = 300_000;
+const TRANSFER_TIMEOUT_MS = 60_000;
 const RETRY_MS = 500;
 
 /** The address and ports at which a guest is reached. */

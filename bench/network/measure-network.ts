@@ -26,7 +26,7 @@ const OWN_NAMESPACES = [
   ...['unshare', '--net', '--mount', '--pid', '--fork', '--mount-proc', '--kill-child'],
   ...['sh', '-c', SETUP, 'sh'],
 ];
-const KINDS = ['attach', 'start', 'traffic', 'gap'] as const;
+const KINDS = ['attach', 'start', 'gap', 'traffic'] as const;
 
 export async function* measureNetwork(options: NetworkOptions): AsyncGenerator<Row> {
   if (process.getuid?.() !== 0) throw new Error('Cannot measure the network of guests: only root can make namespaces');

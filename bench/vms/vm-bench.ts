@@ -2,6 +2,8 @@
  * The plane that the measurements of VMs use: the real program in a temporary directory. Guests outlive their plane, so
  * `tearDown` kills all processes in the directory before it removes the directory.
  */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -121,6 +123,15 @@ export class VmBench {
   async tearDown(): Promise<void> {
     await this.stopPlane();
     await killProcessesIn(this.dir);
+    releaseMountsIn(this.dir);
     await rm(this.dir, { recursive: true, force: true, maxRetries: 10 });
   }
+}
+
+/** Releases the directories that the sandboxes of killed guests held. */
+function releaseMountsIn(dir: string): void {
+  const targets = readFileSync('/proc/self/mounts', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[1] ?? '');
+  for (const target of targets) if (target.startsWith(`${dir}/`)) execFileSync('umount', ['--lazy', target]);
 }
