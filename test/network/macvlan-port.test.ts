@@ -84,6 +84,12 @@ suite('a guest on a macvlan', { skip: namespaceSkipReason() }, () => {
   });
 
   /** Reports whether the LAN reaches the guest, and the guest the LAN. */
+  /** Tries several times, because packets may get lost on a busy machine. */
+  async function assertConnected(side: Side): Promise<void> {
+    for (let tries = 1; tries < 5; tries++) if ((await answers(side)).length === 2) break;
+    assert.deepEqual(await answers(side), [true, true]);
+  }
+
   async function answers({ guest }: Side): Promise<boolean[]> {
     const [toGuest] = await lan.reach([{ protocol: 'icmp', host: GUEST_ADDRESS }], MARKER_ADDRESS);
     const isReached = toGuest?.answered === true;
@@ -105,26 +111,26 @@ suite('a guest on a macvlan', { skip: namespaceSkipReason() }, () => {
 
   test('is reached and reaches others, also after a repetition', async () => {
     source.claim();
-    assert.deepEqual(await answers(source), [true, true]);
+    await assertConnected(source);
     source.claim();
-    assert.deepEqual(await answers(source), [true, true]);
+    await assertConnected(source);
   });
 
   test('the target of a migration on the same host cannot take the address', async () => {
     assert.throws(() => target.claim(), /Address already in use|Device or resource busy/);
-    assert.deepEqual(await answers(source), [true, true]);
+    await assertConnected(source);
   });
 
   test('the target is reached as soon as the source is silent', async () => {
     source.release();
     assert.deepEqual(await answers(source), [false]);
     target.claim();
-    assert.deepEqual(await answers(target), [true, true]);
+    await assertConnected(target);
   });
 
   test('a failed migration gives the address back', async () => {
     target.release();
     source.claim();
-    assert.deepEqual(await answers(source), [true, true]);
+    await assertConnected(source);
   });
 });
