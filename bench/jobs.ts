@@ -30,10 +30,13 @@ export function serveJobs(work: (job: never) => unknown): void {
 export class JobProcess<Job extends object> {
   readonly #child: ChildProcess;
 
-  constructor(module: string) {
+  /** `within`: the words of a command that starts the process, such as unshare. */
+  constructor(module: string, { within = [] }: { within?: readonly string[] } = {}) {
+    const [execPath, ...words] = [...within, process.execPath];
     this.#child = fork(fileURLToPath(new URL(module, import.meta.url)), {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      execArgv: ['--disable-warning=ExperimentalWarning'],
+      execPath,
+      execArgv: [...words, '--disable-warning=ExperimentalWarning'],
     });
   }
 

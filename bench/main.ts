@@ -15,9 +15,11 @@ import { measureFootprint } from './measure-footprint.ts';
 import { measureHostile } from './hostile/measure-hostile.ts';
 import { measureWrites, Reads } from './measure-rates.ts';
 import { measureWatches } from './measure-watch.ts';
+import { measureNetwork } from './network/measure-network.ts';
 import { measureTransition } from './machine-types/measure-transition.ts';
 import {
   HOSTILE_TOPIC,
+  NETWORK_TOPIC,
   parseOptions,
   TABLE_TOPICS,
   TRANSITION_TOPIC,
@@ -57,6 +59,7 @@ async function* measure(options: Options): AsyncGenerator<Row> {
     const bench = await VmBench.prepare(profileDir);
     yield* withTearDown(bench, () => measureHostile(bench, options.hostile));
   }
+  if (topics.has(NETWORK_TOPIC)) yield* measureNetwork(options.network);
 }
 
 const hasTable = (topic: Topic) => TABLE_TOPICS.some((known) => known === topic);
@@ -64,6 +67,7 @@ const isEngineTopic = (topic: Topic) =>
   !hasTable(topic) &&
   topic !== TRANSITION_TOPIC &&
   topic !== HOSTILE_TOPIC &&
+  topic !== NETWORK_TOPIC &&
   !VM_TOPICS.some((known) => known === topic);
 
 /** Yields the figures of the device map, which have their own table. */
@@ -135,6 +139,7 @@ function describeMachine(): string {
 const FLOORS = [
   'floor: a bare node:http2 server (GET, LIST, watch), the same deletes unguarded (DELETE), the bare store (the rest);',
   'in lines about kube-apiserver: that server, or its figures from another machine with two cores;',
+  'of the network: the same guests on taps of a bridge, without namespaces and rules (traffic), user mode (VM start);',
   'of hostile requests: the same bystander in the quiet time before each attack;',
   'of VMs: the same QEMU command started manually (apply), the same plane without VMs (RSS, restart), merge patches of the same field (machine types)',
 ].join('\n');

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import type { DeviceMapOptions } from './device-map/measure-device-map.ts';
 import type { DeletionOptions } from './delete-protection/measure-deletions.ts';
 import type { HostileOptions } from './hostile/measure-hostile.ts';
+import type { NetworkOptions } from './network/measure-network.ts';
 import type { TransitionOptions } from './machine-types/measure-transition.ts';
 
 const ENGINE_TOPICS = ['footprint', 'get', 'list', 'create', 'patch', 'watch', 'admission', 'apiserver'] as const;
@@ -12,6 +13,8 @@ export type VmTopic = (typeof VM_TOPICS)[number];
 export const TRANSITION_TOPIC = 'machine-types';
 /** Has rows from its own plane. */
 export const HOSTILE_TOPIC = 'hostile';
+/** Has rows from planes of its own, in namespaces of its own. */
+export const NETWORK_TOPIC = 'network';
 /** Topics with their own tables. */
 export const TABLE_TOPICS = ['delete-protection', 'device-map'] as const;
 export type TableTopic = (typeof TABLE_TOPICS)[number];
@@ -20,12 +23,14 @@ export type Topic =
   | VmTopic
   | typeof TRANSITION_TOPIC
   | typeof HOSTILE_TOPIC
+  | typeof NETWORK_TOPIC
   | TableTopic;
 export const TOPICS: readonly Topic[] = [
   ...ENGINE_TOPICS,
   ...VM_TOPICS,
   TRANSITION_TOPIC,
   HOSTILE_TOPIC,
+  NETWORK_TOPIC,
   ...TABLE_TOPICS,
 ];
 
@@ -54,6 +59,7 @@ export interface Options {
   readonly fleet: number;
   readonly transition: TransitionOptions;
   readonly hostile: HostileOptions;
+  readonly network: NetworkOptions;
   readonly deletions: DeletionOptions;
   readonly deviceMap: DeviceMapOptions;
 }
@@ -95,6 +101,9 @@ export function parseOptions(args: readonly string[]): Options & { readonly help
       ? { vmStarts: 3, vmMigrations: 3, guests: 5, fleet: 500 }
       : { vmStarts: 8, vmMigrations: 9, guests: 20, fleet: 5000 }),
     hostile: { quietMs: values.quick ? 1000 : 3000 },
+    network: values.quick
+      ? { namespaces: 50, starts: 3, rounds: 3, blocks: 512, pings: 50, migrations: 3 }
+      : { namespaces: 200, starts: 8, rounds: 7, blocks: 2048, pings: 200, migrations: 10 },
     transition: values.quick ? { vms: 500, rounds: 1 } : { vms: 5000, rounds: 3 },
     deviceMap: values.quick ? { vms: 500, changed: 100, restMs: 5000 } : { vms: 10_000, changed: 100, restMs: 30_000 },
     deletions: values.quick

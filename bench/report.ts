@@ -1,6 +1,6 @@
 /** Formats figures with their floors and bars as lines of text. Pure. */
 
-export type Unit = 'perSecond' | 'ms' | 'seconds' | 'bytes';
+export type Unit = 'perSecond' | 'bytesPerSecond' | 'ms' | 'seconds' | 'bytes';
 
 export type Bar =
   /** The least share of the floor. */
@@ -100,6 +100,8 @@ export function amount(value: number, unit: Unit): string {
   switch (unit) {
     case 'perSecond':
       return `${value < 100 ? value.toFixed(1) : Math.round(value).toLocaleString('en')} /s`;
+    case 'bytesPerSecond':
+      return `${(value / 1e6).toFixed(1)} MB/s`;
     case 'ms':
       return `${formatMs(value)} ms`;
     case 'seconds':

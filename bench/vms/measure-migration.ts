@@ -110,7 +110,7 @@ function domainsOf(dir: string): string[] {
 }
 
 /** Runs one migration, with watches that are opened before it begins. */
-async function migrateVm(client: Client, vmiName: string): Promise<PlaneMigration> {
+export async function migrateVm(client: Client, vmiName: string): Promise<PlaneMigration> {
   const controller = new AbortController();
   const { signal } = controller;
   const from = { at: 0 };

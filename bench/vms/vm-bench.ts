@@ -2,6 +2,8 @@
  * The plane that the measurements of VMs use: the real program in a temporary directory. Guests outlive their plane, so
  * `tearDown` kills all processes in the directory before it removes the directory.
  */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -21,6 +23,8 @@ const CACHE = join(ROOT, '.cache');
 export interface PlaneOptions {
   readonly nodes: number;
   readonly hypervisor: 'qemu' | 'fake';
+  /** The subnets of the network of guests. Without them, nothing changes in the network of the machine. */
+  readonly guestSubnets?: string;
   /** Node options of server and agents. */
   readonly nodeOptions?: string;
 }
@@ -57,9 +61,18 @@ export class VmBench {
   }
 
   /** Starts the plane, also on the data of a previous one. */
-  async startPlane({ nodes, hypervisor, nodeOptions = '' }: PlaneOptions): Promise<Program> {
+  async startPlane({ nodes, hypervisor, guestSubnets = 'none', nodeOptions = '' }: PlaneOptions): Promise<Program> {
     const port = String(this.#port);
-    const flags = ['--nodes', String(nodes), '--hypervisor', hypervisor, '--accel', 'tcg'];
+    const flags = [
+      '--nodes',
+      String(nodes),
+      '--hypervisor',
+      hypervisor,
+      '--accel',
+      'tcg',
+      '--guest-subnets',
+      guestSubnets,
+    ];
     const profiling = this.#profileDir === undefined ? '' : `--cpu-prof --cpu-prof-dir=${this.#profileDir}`;
     this.#plane = await Program.start({
       file: join(ROOT, 'selfsame'),
@@ -110,6 +123,15 @@ export class VmBench {
   async tearDown(): Promise<void> {
     await this.stopPlane();
     await killProcessesIn(this.dir);
+    releaseMountsIn(this.dir);
     await rm(this.dir, { recursive: true, force: true, maxRetries: 10 });
   }
+}
+
+/** Releases the directories that the sandboxes of killed guests held. */
+function releaseMountsIn(dir: string): void {
+  const targets = readFileSync('/proc/self/mounts', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[1] ?? '');
+  for (const target of targets) if (target.startsWith(`${dir}/`)) execFileSync('umount', ['--lazy', target]);
 }

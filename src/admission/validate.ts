@@ -13,6 +13,12 @@ import {
   findMigrationRefusal,
   validateVirtualMachineInstanceMigration,
 } from '#api/validation/kinds/validate-virtual-machine-instance-migration.ts';
+import {
+  addressWarnings,
+  checkInstanceAddresses,
+  checkVmAddresses,
+  type AddressLookup,
+} from '#api/validation/requested-addresses.ts';
 import { validateVirtualMachineInstance } from '#api/validation/kinds/validate-virtual-machine-instance.ts';
 import { validateVirtualMachineRestore } from '#api/validation/kinds/validate-virtual-machine-restore.ts';
 import { validateVirtualMachineSnapshot } from '#api/validation/kinds/validate-virtual-machine-snapshot.ts';
@@ -26,7 +32,7 @@ import type { Node } from '#kube/core-kinds.ts';
 import { isDeleting, type KubeObject, type Stored } from '#kube/meta.ts';
 
 /** State that the decisions depend on besides the review; the server provides it. */
-export interface AdmissionLookup extends ProtectionLookup, EvictionLookup {
+export interface AdmissionLookup extends ProtectionLookup, EvictionLookup, AddressLookup {
   configuration(): Configuration;
   /** Returns the VMs of all namespaces that have this firmware uuid, ignoring case, and are not being deleted. */
   vmsWithUuid(uuid: string): readonly ValueHolder[];
@@ -55,11 +61,14 @@ export function reviewVirtualMachine(request: ReviewRequest, lookup: AdmissionLo
   const writer = WRITERS.find((account) => accountOf(account) === request.user);
   const configuration = lookup.configuration();
   const errors = validateVirtualMachine(vm, { old, configuration, writer });
+  // A restore brings back what the VM asked for; the next start is refused if that is not possible any more.
+  const addressErrors = writer === 'restore-controller' ? [] : checkVmAddresses(vm, old, lookup);
   return {
-    errors,
+    errors: [...errors, ...addressErrors],
     warnings: [
       ...virtualMachineWarnings(vm, { old, configuration }),
       ...warnAboutDuplicates(vm, lookup),
+      ...addressWarnings(vm, [vm.metadata.annotations, vm.spec.template?.metadata?.annotations], lookup),
       ...warnAboutFirmware(vm, old, lookup),
       ...warnAboutSharedClaims(vm, lookup),
       ...warnAboutMachineType(vm, lookup),
@@ -94,7 +103,12 @@ export function reviewVirtualMachineInstance(request: ReviewRequest, lookup: Adm
     hotplugs: HOTPLUGGERS.has(user),
     configuration: lookup.configuration(),
   };
-  return { errors: validateVirtualMachineInstance(vmi, context) };
+  // The addresses of a VM were checked when the VM was written, or come from its record.
+  const addressErrors = context.trusted && old === undefined ? [] : checkInstanceAddresses(vmi, old, lookup);
+  return {
+    errors: [...validateVirtualMachineInstance(vmi, context), ...addressErrors],
+    warnings: old === undefined && !context.trusted ? addressWarnings(vmi, [vmi.metadata.annotations], lookup) : [],
+  };
 }
 
 export async function reviewVirtualMachineInstanceMigration(

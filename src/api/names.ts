@@ -5,6 +5,7 @@
 export const KUBEVIRT_GROUP = 'kubevirt.io';
 export const SUBRESOURCES_GROUP = 'subresources.kubevirt.io';
 export const IDENTITY_GROUP = 'identity.selfsame.io';
+export const NETWORK_GROUP = 'network.selfsame.io';
 export const SNAPSHOT_GROUP = 'snapshot.kubevirt.io';
 
 /** The namespace of our own components. */
@@ -25,8 +26,17 @@ export const NODE_NAME_LABEL = 'kubevirt.io/nodeName';
 export const VM_NAME_LABEL = 'vm.kubevirt.io/name';
 /** On nodes: `true` for each machine type that the node can run. */
 export const MACHINE_TYPE_LABEL_PREFIX = 'machine-type.node.kubevirt.io/';
+/** On launcher pods: the addresses of the guest's interfaces on the default network (api/network/pod-addresses.ts). */
+export const POD_ADDRESSES_ANNOTATION = 'network.selfsame.io/addresses';
+/**
+ * On VMs, their templates and instances: the addresses that the user wants, as in OVN-Kubernetes: a JSON object with a
+ * list of addresses for each network of the VM.
+ */
+export const REQUESTED_ADDRESSES_ANNOTATION = 'network.kubevirt.io/addresses';
 /** On nodes that can run VMs: `true`. */
 export const SCHEDULABLE_LABEL = 'kubevirt.io/schedulable';
+/** On nodes of ours: the address of their host for the tunnel between hosts. Absent on nodes of a single machine. */
+export const TUNNEL_ADDRESS_ANNOTATION = 'selfsame.io/tunnel-address';
 /** On nodes with an agent of ours: `qemu`, or `fake` for simulated guests. */
 export const HYPERVISOR_LABEL = 'selfsame.io/hypervisor';
 

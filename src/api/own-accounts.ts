@@ -34,6 +34,16 @@ export const RECORD_DELETERS: readonly string[] = [
   CONTROLLER_MANAGER,
 ];
 
+/** Users that give launcher pods their addresses. */
+export const POD_ADDRESS_WRITERS: readonly string[] = ['vmi-controller', 'migration-controller'].map(accountOf);
+
+/** Users that may write NetworkAddresses. The crd-controller deletes them with their definition. */
+export const ADDRESS_WRITERS: readonly string[] = [
+  accountOf('network-address-controller'),
+  kubeSystem('crd-controller'),
+  CONTROLLER_MANAGER,
+];
+
 /**
  * Users that may replace claims of protected VMs, which can be restored and migrated as well. They may delete only claims
  * that they have marked before (REPLACED_BY_ANNOTATION).

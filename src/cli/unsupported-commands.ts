@@ -6,7 +6,6 @@ export const UNSUPPORTED_COMMANDS: ReadonlyMap<string, string> = new Map([
   ['create preference', 'preferences are not supported; set the fields in the VM'],
   ['credentials', 'keys and passwords are set through cloud-init; see virtctl create vm --ssh-key'],
   ['evacuate-cancel', 'cancel the migration with virtctl migrate-cancel'],
-  ['expose', 'Services cannot select guests; use virtctl port-forward'],
   ['guestfs', 'containers are not supported; export the disk with virtctl export ovf'],
   ['memory-dump', 'memory dumps are not supported'],
   ['objectgraph', 'use kubectl describe'],

@@ -119,6 +119,12 @@ export class Informer<T extends KubeObject> {
     return this.#cache.byIndex(name, value);
   }
 
+  /** Returns the number of objects that byIndex returns, without reading them. */
+  countByIndex(name: string, value: string): number {
+    recordRead(this.type);
+    return this.#cache.countByIndex(name, value);
+  }
+
   /** Calls the listener for each cached object, then for each change. Returns a function that removes the listener. */
   onChange(listener: ChangeListener<T>): () => void {
     for (const object of this.#cache.list())

@@ -68,6 +68,12 @@ export class ObjectCache<T extends KubeObject> {
     return found;
   }
 
+  countByIndex(name: string, value: string): number {
+    const index = this.#indexes.get(name);
+    if (index === undefined) throw new TypeError(`Cannot count by index "${name}": there is no such index`);
+    return index.keys.get(value)?.size ?? 0;
+  }
+
   put(key: string, object: Stored<T>): ObjectChange<T> {
     removeManagedFields(object);
     const old = this.#objects.get(key);

@@ -29,6 +29,9 @@ const ALL_FILES: Readonly<Record<string, MachineFile>> = {
   '/dev/kvm': FILE,
   '/dev/loop-control': FILE,
   '/dev/net/tun': FILE,
+  '/usr/lib/cni/bridge': FILE,
+  '/usr/lib/cni/static': FILE,
+  '/proc/sys/net/ipv6': DIRECTORY,
   '/guest/vmlinuz': FILE,
   '/guest/initrd.gz': FILE,
   [`${OVMF}/OVMF_CODE_4M.fd`]: FILE,
@@ -45,10 +48,12 @@ function machine({ without = [], programs = {}, files = {}, texts = {}, ...more 
   return {
     isRoot: more.isRoot ?? true,
     nodeVersion: more.nodeVersion ?? 'v24.1.0',
-    run: async (program) =>
-      without.includes(program)
-        ? undefined
-        : { text: programs[program] ?? `${program} version 9.1.2\n`, works: more.broken !== program },
+    run: async (program, args) => {
+      if (without.includes(program)) return undefined;
+      const words = [program, ...args].join(' ');
+      const text = words === 'nft -j list chains' ? NO_CHAINS : `${program} version 9.1.2\n`;
+      return { text: programs[words] ?? programs[program] ?? text, works: more.broken !== program };
+    },
     file: async (path) => (without.includes(path) ? undefined : there[path]),
     text: async (path) => contents[path] ?? '',
     freeBytes: async () => ('freeBytes' in more ? more.freeBytes : 50 * 1024 ** 3),
@@ -56,6 +61,10 @@ function machine({ without = [], programs = {}, files = {}, texts = {}, ...more 
     isAlive: (pid) => (more.alive ?? []).includes(pid),
   };
 }
+
+const NO_CHAINS = JSON.stringify({ nftables: [{ metainfo: {} }] });
+const chainsOf = (...chains: object[]) => JSON.stringify({ nftables: chains.map((chain) => ({ chain })) });
+const FORWARD = { family: 'ip', table: 'filter', name: 'FORWARD', hook: 'forward', policy: 'drop' };
 
 const cases: Record<string, { of: MadeUp; what: string; state: string; message: RegExp; fix?: RegExp }> = {
   'no QEMU': {
@@ -143,12 +152,105 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; message: 
     state: 'limited',
     message: /requires root/,
   },
+  'no runc, which is not needed without root': {
+    of: { without: ['runc'], isRoot: false },
+    what: 'runc',
+    state: 'limited',
+    message: /if the server runs as root/,
+  },
+  'no ip': { of: { without: ['ip'] }, what: 'ip', state: 'missing', message: /network/, fix: /iproute2$/ },
+  'no nft': { of: { without: ['nft'] }, what: 'nft', state: 'missing', message: /network/, fix: /nftables$/ },
+  'no rules without nft': { of: { without: ['nft'] }, what: 'firewall', state: 'limited', message: /unknown/ },
+  'no dnsmasq': {
+    of: { without: ['dnsmasq'] },
+    what: 'dnsmasq',
+    state: 'missing',
+    message: /--guest-subnets none/,
+    fix: /dnsmasq-base$/,
+  },
   'no taps': {
     of: { without: ['/dev/net/tun'] },
-    what: 'bridges',
-    state: 'limited',
-    message: /masquerade/,
+    what: 'guest network',
+    state: 'missing',
+    message: /cannot start; with --guest-subnets none/,
     fix: /modprobe tun/,
+  },
+  'taps that may not be used': {
+    of: { files: { '/dev/net/tun': LOCKED } },
+    what: 'guest network',
+    state: 'missing',
+    message: /no permission to open/,
+    fix: /CAP_NET_ADMIN/,
+  },
+  'what works without root': {
+    of: { isRoot: false },
+    what: 'guest network',
+    state: 'limited',
+    message: /user-mode networking: they reach the outside and are reached by port-forward, but not each other/,
+    fix: /run as root/,
+  },
+  'a missing plugin': {
+    of: { without: ['/usr/lib/cni/static'] },
+    what: 'CNI plugins',
+    state: 'missing',
+    message: /^static not in/,
+    fix: /containernetworking-plugins$/,
+  },
+  'plugins elsewhere': {
+    of: { without: ['/usr/lib/cni/bridge'], files: { '/opt/cni/bin/bridge': FILE } },
+    what: 'CNI plugins',
+    state: 'works',
+    message: /^bridge and static in \/opt\/cni\/bin and \/usr\/lib\/cni$/,
+  },
+  'a kernel without IPv6': {
+    of: { without: ['/proc/sys/net/ipv6'] },
+    what: 'IPv6',
+    state: 'limited',
+    message: /IPv4 only/,
+    fix: /--guest-subnets/,
+  },
+  'the policy of Docker': {
+    of: {
+      programs: {
+        'nft -j list chains': chainsOf(FORWARD, { family: 'ip', table: 'filter', name: 'DOCKER-USER' }),
+      },
+    },
+    what: 'firewall',
+    state: 'limited',
+    message: /^dropped by ip filter FORWARD unless/,
+    fix: /^iptables -I DOCKER-USER -i BRIDGE -j ACCEPT; iptables -I DOCKER-USER -o BRIDGE/,
+  },
+  'the policy of another firewall': {
+    of: { programs: { 'nft -j list chains': chainsOf({ ...FORWARD, family: 'inet', table: 'fw', name: 'fwd' }) } },
+    what: 'firewall',
+    state: 'limited',
+    message: /^dropped by inet fw fwd/,
+    fix: /^nft insert rule inet fw fwd iifname BRIDGE accept/,
+  },
+  'a policy with an exception': {
+    of: {
+      programs: {
+        'nft -j list chains': chainsOf(FORWARD),
+        'nft list table ip filter': 'chain FORWARD { iifname "ss-0123" accept }',
+      },
+    },
+    what: 'firewall',
+    state: 'works',
+    message: /no other rules/,
+  },
+  'chains that are ours, bridges and open': {
+    of: {
+      programs: {
+        'nft -j list chains': chainsOf(
+          { ...FORWARD, table: 'selfsame_guard' },
+          { ...FORWARD, family: 'bridge' },
+          { ...FORWARD, policy: 'accept' },
+        ),
+      },
+    },
+    what: 'firewall',
+    state: 'works',
+    message: /no other rules/,
   },
   'an existing data directory': { of: {}, what: 'data directory', state: 'works', message: /^\/data$/ },
   'a data directory that does not exist yet': {
@@ -271,7 +373,7 @@ test('a machine without any requirement cannot run VMs', async () => {
     examinationText(examination),
     /missing {2}QEMU {12}qemu-system-x86_64 is not in.*\n {25}fix: apt-get install/,
   );
-  assert.match(examinationText(examination), /3 missing: VMs cannot run here/);
+  assert.match(examinationText(examination), /6 missing: VMs cannot run here/);
 });
 
 test('compares versions by number', () => {

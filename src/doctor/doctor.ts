@@ -1,7 +1,8 @@
 /** `selfsame doctor`: runs all checks of the machine without changing anything. */
 import type { Examination } from '#doctor/finding.ts';
-import { examineFirmware, examineKvm, examineLoopDevices, examineSandboxes, examineTaps } from '#doctor/hardware.ts';
+import { examineFirmware, examineKvm, examineLoopDevices, examineSandboxes } from '#doctor/hardware.ts';
 import type { ExaminedMachine } from '#doctor/machine.ts';
+import { examineNetwork } from '#doctor/network.ts';
 import {
   examineDataDir,
   examineGuest,
@@ -19,7 +20,7 @@ export async function examine(machine: ExaminedMachine, place: PlaneLocation): P
     examineKvm(machine),
     examineFirmware(machine),
     examineLoopDevices(machine),
-    examineTaps(machine),
+    examineNetwork(machine),
     examineDataDir(machine, place),
     examinePort(machine, place),
     examineGuest(machine, place),

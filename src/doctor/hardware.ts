@@ -1,4 +1,4 @@
-/** Checks of the hardware and files that guests use: KVM, firmware, loop devices, taps. */
+/** Checks of the hardware and files that guests use: KVM, firmware, loop devices. */
 import type { Finding } from '#doctor/finding.ts';
 import type { ExaminedMachine } from '#doctor/machine.ts';
 
@@ -64,13 +64,4 @@ export async function examineLoopDevices(machine: ExaminedMachine): Promise<Find
     return { what, state: 'limited', message: `no permission to open /dev/loop-control: ${without}`, fix };
   }
   return { what, state: 'works', message: '/dev/loop-control' };
-}
-
-export async function examineTaps(machine: ExaminedMachine): Promise<Finding> {
-  const what = 'bridges';
-  const tun = await machine.file('/dev/net/tun');
-  if (tun?.isWritable === true && machine.isRoot) return { what, state: 'works', message: '/dev/net/tun' };
-  const why = tun === undefined ? '/dev/net/tun does not exist' : 'requires root';
-  const message = `${why}: VMs have user-mode networking (masquerade) only`;
-  return { what, state: 'limited', message, fix: tun === undefined ? 'modprobe tun' : 'run as root' };
 }

@@ -10,11 +10,15 @@ interface Program {
   /** The consequence if it is missing. */
   readonly without: string;
   readonly otherwise: Exclude<FindingState, 'works'>;
+  /** Set if only a server that runs as root needs it; otherwise its absence is a limit. */
+  readonly needsRoot?: true;
   /** Set if users run it, from their own PATH. */
   readonly calledBy?: 'user';
   /** The oldest tested version. */
   readonly atLeast?: string;
 }
+
+const NO_NETWORK = 'no guest with a network can start; --guest-subnets none avoids that';
 
 export const PROGRAMS: readonly Program[] = [
   {
@@ -49,14 +53,34 @@ export const PROGRAMS: readonly Program[] = [
     package: 'runc',
     without: 'if the server runs as root, no guest can start: each has a sandbox',
     otherwise: 'missing',
+    needsRoot: true,
   },
   {
     what: 'ip',
     file: 'ip',
     args: ['-V'],
     package: 'iproute2',
-    without: 'VMs cannot use bridges of this machine',
-    otherwise: 'limited',
+    without: `if the server runs as root, ${NO_NETWORK}`,
+    otherwise: 'missing',
+    needsRoot: true,
+  },
+  {
+    what: 'nft',
+    file: 'nft',
+    args: ['--version'],
+    package: 'nftables',
+    without: `if the server runs as root, ${NO_NETWORK}`,
+    otherwise: 'missing',
+    needsRoot: true,
+  },
+  {
+    what: 'dnsmasq',
+    file: 'dnsmasq',
+    args: ['--version'],
+    package: 'dnsmasq-base',
+    without: `if the server runs as root, ${NO_NETWORK}`,
+    otherwise: 'missing',
+    needsRoot: true,
   },
   {
     what: 'losetup',
@@ -102,7 +126,8 @@ export async function examinePrograms(machine: ExaminedMachine): Promise<Finding
 }
 
 async function examineProgram(machine: ExaminedMachine, program: Program): Promise<Finding> {
-  const { what, file, args, without, otherwise, atLeast, calledBy = 'agent' } = program;
+  const { what, file, args, without, atLeast, calledBy = 'agent' } = program;
+  const otherwise = program.needsRoot === true && !machine.isRoot ? 'limited' : program.otherwise;
   const install = `apt-get install -y --no-install-recommends ${program.package}`;
   const result = await machine.run(file, args, calledBy);
   if (result === undefined)

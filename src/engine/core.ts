@@ -9,6 +9,12 @@ import { type QuotaCounts, quotaCounts } from '#engine/admission/limits/quota-co
 import { resourceQuotaAdmission } from '#engine/admission/limits/resource-quota.ts';
 import { namespaceLifecycle } from '#engine/admission/namespace-lifecycle.ts';
 import { nodeRestriction } from '#engine/admission/node-restriction.ts';
+import { serviceAddresses } from '#engine/admission/service-addresses/service-addresses.ts';
+import {
+  DEFAULT_SERVICE_SUBNETS,
+  parseServiceNetworks,
+  type ServiceNetworks,
+} from '#engine/admission/service-addresses/service-networks.ts';
 import { taintNewNodes } from '#engine/admission/node-taints.ts';
 import { tolerateLostNodes } from '#engine/admission/pod-tolerations.ts';
 import { priorityAdmission, priorityClassValidation } from '#engine/admission/priority.ts';
@@ -61,6 +67,8 @@ interface CoreOptions {
   readonly signingKey?: SigningKey;
   /** Webhooks and aggregated APIs that run in this process. */
   readonly services?: LocalServices;
+  /** The ranges of the addresses and node ports of Services. */
+  readonly serviceNetworks?: ServiceNetworks | undefined;
   /** Receives audit records; without it there is no audit log. */
   readonly audit?: AuditSink | undefined;
   /** Additional checks of /readyz. */
@@ -115,6 +123,8 @@ export function createCore(options: CoreOptions): Core {
     return (units: number) => pace.spend(units);
   };
   const quotas = resourceQuotaAdmission({ store, clock, spendOf });
+  const { serviceNetworks = parseServiceNetworks(DEFAULT_SERVICE_SUBNETS) } = options;
+  const addresses = serviceAddresses(store, serviceNetworks);
   const policies = validatingPolicies({ store, registry, authorizer, log, metrics });
   const webhooks = startWebhooks({ store, registry, services, authorizer, clock, log, metrics });
   const admission = admissionChain({
@@ -129,6 +139,8 @@ export function createCore(options: CoreOptions): Core {
       skipDuringStart(webhooks.mutating),
       // Again, for containers that a webhook has added.
       limitRangeDefaults(store),
+      // After webhooks, which may change the fields that it reads.
+      addresses.mutating,
     ],
     validating: [
       noteName,
@@ -144,7 +156,7 @@ export function createCore(options: CoreOptions): Core {
       quotas.validating,
     ],
     // Last, because a quota counts only what nothing else refuses.
-    guards: [...guards, quotas.guard],
+    guards: [...guards, addresses.guard, quotas.guard],
   });
 
   const { identity } = options;

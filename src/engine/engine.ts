@@ -9,6 +9,7 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { parseServiceNetworks } from '#engine/admission/service-addresses/service-networks.ts';
 import { DEFAULT_AUDIT, type AuditOptions } from '#engine/audit/audit-options.ts';
 import { startAudit } from '#engine/audit/start-audit.ts';
 import { unauthenticatedRecord } from '#engine/audit/unauthenticated.ts';
@@ -46,6 +47,10 @@ export interface EngineOptions {
   /** Additional checks of /readyz. */
   readonly readyChecks?: readonly HealthCheck[];
   readonly audit?: AuditOptions;
+  /** The subnets of Services: one of IPv4, one of IPv6, or both; the first is the default family. */
+  readonly serviceSubnets?: readonly string[] | undefined;
+  /** True if Services of type LoadBalancer get the addresses of the nodes. */
+  readonly loadBalancer?: boolean | undefined;
   /** The time after which an Event that is not written again is removed. */
   readonly eventTtlMs?: number;
   readonly log: Log;
@@ -97,6 +102,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     tokens: tokenLookup(tokens),
     services: options.services,
     readyChecks: options.readyChecks,
+    serviceNetworks: options.serviceSubnets && parseServiceNetworks(options.serviceSubnets),
     audit: audit?.sink,
     metrics,
     backup: createStoreCopier(journal, join(dataDir, `${STORE_FILE}.copy`)),
@@ -128,7 +134,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       onUnauthenticated: (turned) => audit?.sink(unauthenticatedRecord(turned, clock.now())),
       log,
     });
-    controllers = await startControllers({ core, caPem: pki.caPem, clock, log });
+    controllers = await startControllers({ core, caPem: pki.caPem, loadBalancer: options.loadBalancer, clock, log });
     const url = `https://${address(host, listener.port)}`;
     const kubeconfigPath = await writeAdminKubeconfig(pki, dataDir, url);
     endRenewals = renewWeekly(() => renew(pki, listener, { dataDir, url }), { clock, log });

@@ -57,7 +57,7 @@ export interface DescribedNic {
   readonly model: InterfaceModel;
   /** In lower case with colons. */
   readonly mac?: string;
-  /** The original network: `pod`, the name of a bridge, or the name in another manager. */
+  /** The original network: `pod`, the name of a NetworkAttachmentDefinition, or the name of a bridge or network in another manager. */
   readonly network?: string;
   readonly bootOrder?: number;
   readonly plugged: boolean;

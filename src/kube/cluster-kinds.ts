@@ -30,6 +30,9 @@ const RBAC = 'rbac.authorization.k8s.io';
 export const ADMISSION_GROUP = 'admissionregistration.k8s.io';
 
 export const SERVICES = namespaced('', 'Service', 'services');
+export const ENDPOINT_SLICES = namespaced('discovery.k8s.io', 'EndpointSlice', 'endpointslices');
+/** The label of an EndpointSlice with the name of its Service. */
+export const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 export const SERVICE_ACCOUNTS = namespaced('', 'ServiceAccount', 'serviceaccounts');
 export const CLUSTER_ROLES = cluster<Role>(RBAC, 'ClusterRole', 'clusterroles');
 export const CLUSTER_ROLE_BINDINGS = cluster(RBAC, 'ClusterRoleBinding', 'clusterrolebindings');

@@ -19,6 +19,8 @@ import {
   CORE,
   READ_VERBS,
   RECORD_EVENTS_RULE,
+  networkDefinitionRule,
+  networkRule,
   policyRule,
   STORAGE,
   vmRule,
@@ -75,6 +77,8 @@ function informerRules(): PolicyRule[] {
     ),
     policyRule(watch, KUBEVIRT_GROUP, 'virtualmachines', 'virtualmachineinstances', 'virtualmachineinstancemigrations'),
     policyRule(watch, IDENTITY_GROUP, 'virtualmachineidentities'),
+    networkRule(watch, 'guestnetworks', 'networkaddresses'),
+    networkDefinitionRule(watch),
     policyRule(
       watch,
       CORE,

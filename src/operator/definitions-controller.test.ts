@@ -5,7 +5,7 @@ import { UUID_ADMISSION_ANNOTATION as SINCE_ANNOTATION, VM_DEFINITION } from '#a
 import type { Stored } from '#kube/meta.ts';
 import { decideDefinition } from '#operator/definitions-controller.ts';
 import type { DesiredObject } from '#operator/desired.ts';
-import { definitions } from '#operator/objects/definitions.ts';
+import { definitions, networkAttachmentDefinition } from '#operator/objects/definitions.ts';
 
 const NOW = '2026-01-01T12:00:00Z';
 const EARLIER = '2025-01-01T12:00:00Z';
@@ -18,6 +18,13 @@ function toStored({ object }: DesiredObject, since?: string): Stored {
   const server = { name: metadata.name!, uid: 'u', resourceVersion: '1', creationTimestamp: EARLIER };
   return { ...object, metadata: { ...metadata, annotations, ...server } };
 }
+
+const multusMetadata = {
+  name: 'network-attachment-definitions.k8s.cni.cncf.io',
+  uid: 'u',
+  resourceVersion: '1',
+  creationTimestamp: EARLIER,
+};
 
 interface Case {
   readonly wanted?: DesiredObject;
@@ -34,6 +41,15 @@ const cases: Record<string, Case> = {
   'the annotation is never changed': { present: toStored(vms, EARLIER), admissionSince: NOW, changes: 0 },
   'the annotation is kept if the webhook configuration is gone': { present: toStored(vms, EARLIER), changes: 0 },
   'the annotation is not written without a webhook configuration': { present: toStored(vms), changes: 0 },
+  'the kind of NetworkAttachmentDefinitions is created where it is absent': {
+    wanted: networkAttachmentDefinition,
+    changes: 1,
+  },
+  'that of Multus is never changed': {
+    wanted: networkAttachmentDefinition,
+    present: { ...toStored(networkAttachmentDefinition), metadata: multusMetadata, spec: { group: 'k8s.cni.cncf.io' } },
+    changes: 0,
+  },
   'other definitions do not get the annotation': {
     wanted: definitionOf('kubevirts.kubevirt.io'),
     admissionSince: NOW,

@@ -14,7 +14,8 @@ import { groupResource, isRecord, type KubeObject, type Stored } from '#kube/met
 import type { Clock } from '#lib/clock.ts';
 import { VERSION } from '#lib/version.ts';
 import { bootstrapObjects } from '#operator/bootstrap.ts';
-import { idOf, type DesiredObject } from '#operator/desired.ts';
+import { DEFAULT_NETWORK, GUEST_NETWORKS } from '#api/network/guest-network.ts';
+import { desiredObject, idOf, type DesiredObject } from '#operator/desired.ts';
 import { POLICIES, POLICY_BINDINGS } from '#kube/cluster-kinds.ts';
 import { clusterObjects, CSI_DRIVERS } from '#operator/objects/cluster.ts';
 import { definitions } from '#operator/objects/definitions.ts';
@@ -61,6 +62,8 @@ interface InstallParts {
   readonly client: Client;
   readonly clock: Clock;
   readonly dryRun: boolean;
+  /** The subnets of the GuestNetwork `default`, which is created if it is absent. */
+  readonly subnets?: readonly string[] | undefined;
   /** Prints a line for each object, and warnings. */
   print(line: string): void;
 }
@@ -94,8 +97,14 @@ export async function applyInstallation(parts: InstallParts): Promise<number> {
   // Objects of a kind can be created only when it is served; in a dry run it may never be.
   if (!parts.dryRun) await waitUntilEstablished(parts);
   const isOfNewKind = ({ once }: DesiredObject) => parts.dryRun && once === true;
-  await apply(objectsAfterKinds.filter((wanted) => !isOfNewKind(wanted)));
+  const network = parts.subnets === undefined ? [] : [guestNetworkObject(parts.subnets)];
+  await apply([...objectsAfterKinds, ...network].filter((wanted) => !isOfNewKind(wanted)));
   return changed;
+}
+
+/** Returns the default network, which belongs to the administrator once it exists. */
+function guestNetworkObject(subnets: readonly string[]): DesiredObject {
+  return desiredObject(GUEST_NETWORKS, { name: DEFAULT_NETWORK }, { spec: { subnets: [...subnets] } }, { once: true });
 }
 
 async function isKindServed(client: Pick<Client, 'list'>, type: DesiredObject['type']): Promise<boolean> {

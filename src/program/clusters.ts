@@ -12,18 +12,24 @@ import { createLog } from '#lib/log.ts';
 import type { ControllersOptions, InstallOptions, JoinOptions, UninstallOptions } from './flags.ts';
 import { firstAddress, listenError, pluginHost, stopSignal } from './surroundings.ts';
 
+/** kubectl refuses objects of a kind that the same manifest defines. */
+const SUBNETS_WITHOUT_APPLY =
+  'Cannot print a GuestNetwork: kubectl refuses objects of a kind that the same manifest defines; use --guest-subnets with --apply, or create the GuestNetwork after the installation';
+
 export async function installIntoCluster(
-  { kubeconfig, apply, dryRun }: InstallOptions,
+  { kubeconfig, apply, dryRun, guestSubnets }: InstallOptions,
   env: EnvironmentVariables,
 ): Promise<number> {
   const { applyInstallation, installYaml } = await import('#operator/install.ts');
+  const subnets = guestSubnets === 'none' ? undefined : guestSubnets;
   if (!apply) {
+    if (subnets !== undefined) throw new CommandError(SUBNETS_WITHOUT_APPLY);
     process.stdout.write(installYaml());
     return EXIT_OK;
   }
   return await withCluster(await clusterAccess(kubeconfig, env), async (client) => {
     const say = (line: string) => void process.stdout.write(`${line}\n`);
-    const changed = await applyInstallation({ client, clock: systemClock, dryRun, print: say });
+    const changed = await applyInstallation({ client, clock: systemClock, dryRun, subnets, print: say });
     say(changed === 0 ? 'nothing changed' : `${changed} objects changed`);
     return EXIT_OK;
   });

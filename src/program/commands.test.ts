@@ -38,6 +38,9 @@ const DEFAULTS: UpOptions = {
   auditLogMaxSize: 64,
   auditLogMaxBackup: 8,
   eventTtl: 3_600_000,
+  guestSubnets: 'auto',
+  serviceSubnets: ['10.96.0.0/16', 'fd00:10:96::/112'],
+  loadBalancer: false,
 };
 
 interface UpCase {
@@ -78,7 +81,15 @@ const upCases: Record<string, UpCase> = {
     args: ['--audit', 'all-writes', '--audit-log-maxsize', '1', '--audit-log-maxbackup=2'],
     want: { audit: 'all-writes', auditLogMaxSize: 1, auditLogMaxBackup: 2 },
   },
+  'accepts the subnets of Services, and load balancers': {
+    args: ['--service-subnets', '10.1.0.0/24', '--load-balancer'],
+    want: { serviceSubnets: ['10.1.0.0/24'], loadBalancer: true },
+  },
   'accepts the lifetime of Events': { args: ['--event-ttl', '1h30m'], want: { eventTtl: 5_400_000 } },
+  'accepts the subnets of guests': {
+    args: ['--guest-subnets', '10.50.0.0/16, fd00:50::/64'],
+    want: { guestSubnets: ['10.50.0.0/16', 'fd00:50::/64'] },
+  },
   'takes the last of a repeated flag': { args: ['--port', '1', '--port', '2'], want: { port: 2 } },
 };
 
@@ -148,6 +159,14 @@ const mistakes: Record<string, UsageCase> = {
     argv: ['engine', '--event-ttl', '0'],
     error: invalid('0', '"--event-ttl" flag', DURATION),
   },
+  'two subnets of Services of one family': {
+    argv: ['up', '--service-subnets', '10.1.0.0/24,10.2.0.0/24'],
+    error: invalid(
+      '10.1.0.0/24,10.2.0.0/24',
+      '"--service-subnets" flag',
+      'one IPv4 subnet, one IPv6 subnet, or both, such as 10.96.0.0/16,fd00:10:96::/112',
+    ),
+  },
   'an empty port': { argv: ['up', '--port='], error: invalid('', '"--port" flag', PORT) },
   'a negative port': { argv: ['up', '--port', '-1'], error: invalid('-1', '"--port" flag', PORT) },
   'a bad value in the environment': {
@@ -166,6 +185,14 @@ const mistakes: Record<string, UsageCase> = {
   'more nodes than one machine should have': {
     argv: ['up', '--nodes', '101'],
     error: invalid('101', '"--nodes" flag', 'a number from 0 to 100'),
+  },
+  'a subnet of guests that is not one': {
+    argv: ['up', '--guest-subnets', '10.50.0.1/16'],
+    error: invalid(
+      '10.50.0.1/16',
+      '"--guest-subnets" flag',
+      'auto, none or subnets: "10.50.0.1/16" is not a subnet: the network is 10.50.0.0/16; write it like 10.244.0.0/16 or fd00:10:244::/64',
+    ),
   },
   'an unknown hypervisor': {
     argv: ['up', '--hypervisor', 'xen'],

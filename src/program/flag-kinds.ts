@@ -1,9 +1,19 @@
 /** Kinds of flags that several commands of selfsame have: paths, ports, addresses, names and times. Pure. */
+import { DEFAULT_SERVICE_SUBNETS, parseServiceNetworks } from '#engine/admission/service-addresses/service-networks.ts';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { parseGuestSubnets } from '#api/network/guest-subnets.ts';
+import { formatIpNetwork } from '#lib/ip-address.ts';
 import { parseGoDuration } from '#kube/go/go-duration.ts';
 import { nameErrors } from '#kube/names.ts';
-import { checkedFlag, choiceFlag, type Flag, type FlagHeader, type FlagTable } from '#lib/command-line/flag.ts';
+import {
+  checkedFlag,
+  choiceFlag,
+  FlagValueError,
+  type Flag,
+  type FlagHeader,
+  type FlagTable,
+} from '#lib/command-line/flag.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
 import type { LogLevel } from '#lib/log.ts';
 
@@ -82,6 +92,26 @@ export function addressFlag<F extends string | undefined>(
   });
 }
 
+/** Creates a flag for the subnets of Services. */
+export function serviceSubnetsFlag(header: FlagHeader): Flag<readonly string[]> {
+  return checkedFlag({
+    defaultText: DEFAULT_SERVICE_SUBNETS.join(','),
+    ...header,
+    value: 'SUBNETS',
+    fallback: DEFAULT_SERVICE_SUBNETS,
+    mustBe: `one IPv4 subnet, one IPv6 subnet, or both, such as ${DEFAULT_SERVICE_SUBNETS.join(',')}`,
+    read(text) {
+      const subnets = text.split(',');
+      try {
+        parseServiceNetworks(subnets);
+        return subnets;
+      } catch {
+        return undefined;
+      }
+    },
+  });
+}
+
 export function dnsNameFlag(header: FlagHeader): Flag<string | undefined> {
   return checkedFlag<string, undefined>({
     ...header,
@@ -122,6 +152,21 @@ export function durationFlag(header: FlagHeader, fallback: string): Flag<number>
     mustBe: 'a duration from 1s to 8760h, such as 30m or 1h30m',
     read,
   });
+}
+
+/** Creates a flag for the subnets of a GuestNetwork, separated by commas, or one of the words. The first is the default. */
+export function guestSubnetsFlag<const W extends string>(
+  header: FlagHeader,
+  words: readonly [W, ...W[]],
+): Flag<W | readonly string[]> {
+  const parse = (text: string): W | readonly string[] => {
+    const word = words.find((each) => each === text);
+    if (word !== undefined) return word;
+    const subnets = parseGuestSubnets(text.split(',').map((part) => part.trim()));
+    if (typeof subnets === 'string') throw new FlagValueError(`must be ${words.join(', ')} or subnets: ${subnets}`);
+    return subnets.map(formatIpNetwork);
+  };
+  return { defaultText: words[0], ...header, value: 'SUBNETS', fallback: words[0], parse };
 }
 
 export function nodeNameFlag<F extends string | undefined>(header: FlagHeader, fallback: F): Flag<string | F> {

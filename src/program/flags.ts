@@ -6,6 +6,7 @@ import {
   addressFlag,
   dnsNameFlag,
   durationFlag,
+  guestSubnetsFlag,
   lifetimeFlag,
   logLevelFlag,
   nodeNameFlag,
@@ -13,6 +14,7 @@ import {
   pathInProgram,
   portFlag,
   rangeFlag,
+  serviceSubnetsFlag,
   withFlagVariables,
 } from './flag-kinds.ts';
 
@@ -35,6 +37,9 @@ const guestFlags = {
     'auto',
   ),
 };
+
+const GUEST_SUBNETS =
+  'subnets of the network of guests, one of IPv4 and one of IPv6, for example 10.50.0.0/16,fd00:50::/64; none for no such network';
 
 const dataDirFlag = (help: string) => pathInProgram({ name: 'data-dir', value: 'DIR', help }, '.selfsame');
 const listenHost = addressFlag({ name: 'host', help: 'IP address (or localhost) to listen on' }, '127.0.0.1', {
@@ -85,6 +90,11 @@ export const engineFlags = withFlagVariables({
     MAX_AUDIT_FILES,
   ),
   eventTtl: durationFlag({ name: 'event-ttl', help: 'time to keep an Event after its last write' }, '1h'),
+  serviceSubnets: serviceSubnetsFlag({ name: 'service-subnets', help: 'subnets of the addresses of Services' }),
+  loadBalancer: switchFlag({
+    name: 'load-balancer',
+    help: 'give Services of type LoadBalancer the addresses of the nodes',
+  }),
   logLevel: logLevelFlag('warn'),
 });
 export type EngineCommandOptions = FlagValues<typeof engineFlags>;
@@ -95,6 +105,13 @@ export const upFlags = withFlagVariables({
     { name: 'nodes', value: 'COUNT', help: 'number of nodes to run on this machine', fallback: 2 },
     0,
     MAX_NODES,
+  ),
+  guestSubnets: guestSubnetsFlag(
+    {
+      name: 'guest-subnets',
+      help: `${GUEST_SUBNETS}; auto for free ones, or none where guests have no network namespaces (simulated guests, without root). Used if no GuestNetwork exists`,
+    },
+    ['auto', 'none'],
   ),
   ...guestFlags,
 });
@@ -158,6 +175,9 @@ export const installFlags = withFlagVariables({
     name: 'dry-run',
     help: 'with --apply: let the API server validate everything without changing it',
   }),
+  guestSubnets: guestSubnetsFlag({ name: 'guest-subnets', help: `${GUEST_SUBNETS}. Used if no GuestNetwork exists` }, [
+    'none',
+  ]),
 });
 export type InstallOptions = FlagValues<typeof installFlags>;
 

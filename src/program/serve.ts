@@ -1,8 +1,11 @@
 /** `selfsame up` and `selfsame engine`, which own a data directory and serve the API. */
+import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import type { AuditOptions } from '#engine/audit/audit-options.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
+import { CommandError } from '#lib/command-line/command-error.ts';
+import { networksOverlap, parseIpNetwork } from '#lib/ip-address.ts';
 import { EXIT_OK } from '#lib/command-line/render-error.ts';
 import { acquireDataDir } from '#lib/files/data-dir-lock.ts';
 import { createLog, type Log } from '#lib/log.ts';
@@ -20,10 +23,30 @@ export async function up(options: UpOptions, env: EnvironmentVariables, stopped 
     const plane = await startPlane({
       ...parts,
       nodes,
+      guestNetwork: await guestNetworkOf(options),
       program: { ...PROGRAM, nodeFlags, env: withoutFlagVariables(env) },
     });
     return { stop: plane.stop, text: welcome(plane, nodes) };
   });
+}
+
+/** Returns the subnets for a plane that has no network of guests yet, or undefined if it gets none. */
+async function guestNetworkOf({ guestSubnets, serviceSubnets, hypervisor, dataDir }: UpOptions) {
+  if (guestSubnets === 'none') return undefined;
+  if (guestSubnets !== 'auto') {
+    const networks = serviceSubnets.map(parseIpNetwork);
+    const overlap = guestSubnets.find((text) =>
+      networks.some((network) => networksOverlap(network, parseIpNetwork(text))),
+    );
+    if (overlap === undefined) return { subnets: guestSubnets };
+    throw new CommandError(
+      `Cannot use ${overlap} for guests: it overlaps with --service-subnets ${serviceSubnets.join(',')}; choose another one with --guest-subnets`,
+    );
+  }
+  // Namespaces need root, and simulated guests have none.
+  if (hypervisor !== 'qemu' || process.getuid?.() !== 0) return undefined;
+  const { chooseFreeSubnets } = await import('#plane/node/choose-subnets.ts');
+  return { chooseSubnets: () => chooseFreeSubnets(`${hostname()} ${resolve(dataDir)}`, serviceSubnets) };
 }
 
 export async function engine(options: EngineCommandOptions): Promise<number> {
@@ -43,11 +66,12 @@ async function serve(
   const dataDir = resolve(options.dataDir);
   const lock = acquireDataDir(dataDir);
   try {
-    const { host, port, tokenAuthFile, eventTtl: eventTtlMs } = options;
+    const { host, port, tokenAuthFile, eventTtl: eventTtlMs, serviceSubnets, loadBalancer } = options;
     const tokens = tokenAuthFile === undefined ? undefined : resolve(tokenAuthFile);
     const audit = auditOptions(options);
     const log = createLog(options.logLevel);
-    const parts = { dataDir, host, port, tokenAuthFile: tokens, audit, eventTtlMs, log, clock: systemClock };
+    const served = { host, port, serviceSubnets, loadBalancer };
+    const parts = { ...served, dataDir, tokenAuthFile: tokens, audit, eventTtlMs, log, clock: systemClock };
     const { stop, text } = await start(parts);
     process.stdout.write(text);
     await stopped;
@@ -68,6 +92,8 @@ interface ServerParts {
   readonly tokenAuthFile: string | undefined;
   readonly audit: AuditOptions;
   readonly eventTtlMs: number;
+  readonly serviceSubnets: readonly string[];
+  readonly loadBalancer: boolean;
   readonly log: Log;
   readonly clock: Clock;
 }

@@ -5,6 +5,7 @@
 import { resolve } from 'node:path';
 import { isTourDir } from '#cli/tour/own-plane.ts';
 import { CommandError } from '#lib/command-line/command-error.ts';
+import { errorMessage } from '#lib/error-message.ts';
 import type { EnvironmentVariables } from '#lib/command-line/parse-args.ts';
 import { removeWithProcesses } from '#lib/files/owned-dir.ts';
 import type { UpOptions } from './flags.ts';
@@ -25,6 +26,9 @@ export async function tourPlane(options: UpOptions, env: EnvironmentVariables): 
     return await up({ ...options, dataDir, tokenAuthFile: undefined }, env, stopped);
   } finally {
     process.stdin.destroy();
+    const { removeNetworks } = await import('#plane/node/remove-networks.ts');
+    // What stays of the networks does not keep the data.
+    await removeNetworks(dataDir).catch((error: unknown) => process.stderr.write(`${errorMessage(error)}\n`));
     await removeWithProcesses(dataDir);
   }
 }

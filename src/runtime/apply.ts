@@ -160,7 +160,8 @@ function writeChange(change: Change, context: ApplyContext): Promise<WriteResult
   }
 }
 
-async function create({ type, object, subresource }: CreateChange, context: ApplyContext): Promise<WriteResult> {
+async function create(change: CreateChange, context: ApplyContext): Promise<WriteResult> {
+  const { type, object, subresource, isSame } = change;
   const { client, fieldManager, signal } = context;
   if (subresource !== undefined) return createSubresource({ type, object, subresource }, context);
   try {
@@ -173,7 +174,8 @@ async function create({ type, object, subresource }: CreateChange, context: Appl
     if (present.metadata.deletionTimestamp !== undefined) {
       throw conflict(type, name, 'the object of that name is still being deleted');
     }
-    if (controllerUid(present) !== controllerUid(object)) throw error;
+    if (isSame !== undefined && !isSame(present)) throw conflict(type, name, 'another object has that name');
+    if (isSame === undefined && controllerUid(present) !== controllerUid(object)) throw error;
     return { pending: pendingRevision(type, present), wasApplied: true };
   }
 }

@@ -3,7 +3,7 @@
  * the log line and the message of the Event.
  */
 import type { DeleteOptions, ObjectName, PatchType } from '#client/client.ts';
-import type { KubeObject, ResourceType } from '#kube/meta.ts';
+import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { EventNote } from '#runtime/events.ts';
 
@@ -19,6 +19,12 @@ export interface CreateChange extends ExplainedChange {
   readonly do: 'create';
   readonly type: ResourceType;
   readonly object: KubeObject;
+  /**
+   * Reports whether an existing object of this name is the same one, so that there is nothing to do; otherwise the
+   * decision was based on an outdated state. By default, it is the same if it has the same controller, and an error if
+   * it has another one.
+   */
+  readonly isSame?: (present: Stored) => boolean;
   /** POSTs to this subresource of the existing object with this name: `binding`, `eviction`. */
   readonly subresource?: string;
 }

@@ -10,6 +10,7 @@ import type { DeviceAddress } from '#api/devices/learned-device.ts';
 import type { Device } from '#node/hardware/domain-definition.ts';
 import { createSeededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 import type { TestResponse, Loose } from '#test/support/test-api.ts';
+import { aNetworkDefinition } from '#test/support/secondary-networks.ts';
 import { aClaim, aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
 const OPERATIONS = 1000;
@@ -209,6 +210,7 @@ async function checkAddresses({ plane, seen }: Walk): Promise<void> {
 test(`${OPERATIONS} random changes move no device`, async (t) => {
   const random = createSeededRandom(t);
   const plane = await startVmPlane(t);
+  for (const name of NICS) await plane.apply(aNetworkDefinition(`br-${name}`));
   for (const name of HOT_DISKS) await plane.apply(aClaim(name, { storageClassName: 'shared' }));
   const first = { domain: { devices: { interfaces: [{ name: 'n0', bridge: {} }] } } };
   const networks = [{ name: 'n0', multus: { networkName: 'br-n0' } }];

@@ -10,6 +10,7 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import type { Device } from '#node/hardware/domain-definition.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
 import { deleteEverything } from '#test/support/snapshots.ts';
+import { aNetworkDefinition } from '#test/support/secondary-networks.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aClaim, aVm, VmPlane } from '#test/support/vm-plane.ts';
 
@@ -90,6 +91,7 @@ interface Before {
 async function prepare(plane: VmPlane): Promise<Before> {
   // The volume is created on the node that first uses it.
   await plane.beginApply(aClaim('data', { storageClassName: 'local' }));
+  for (const name of ['a', 'b']) await plane.beginApply(aNetworkDefinition(`br-${name}`));
   const cold = {
     disks: [
       { name: 'root', disk: { bus: 'virtio' } },

@@ -17,6 +17,7 @@ import { withoutFirmwareUuid } from '#test/support/old-objects.ts';
 import { aRestore, aSnapshot } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { TransitionScene } from '#test/support/transition-scene.ts';
+import { aNetworkDefinition } from '#test/support/secondary-networks.ts';
 import { aClaim, aVm, KERNEL, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
 const RUNS = FULL_RUN ? 12 : 1;
@@ -205,6 +206,7 @@ async function runSequence(t: TestContext, sequence: readonly PlannedStep[]): Pr
     for (const name of ['root', ...DISKS]) {
       await plane.beginApply(aClaim(name, { storageClassName: 'shared', accessModes: ['ReadWriteMany'] }));
     }
+    for (const name of NICS) await plane.beginApply(aNetworkDefinition(name));
     await plane.apply(aMachine());
     let checked = await checkHistory(plane, { state: new Map(), history: [] });
     const world = { plane, count: 0 };

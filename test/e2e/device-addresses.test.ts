@@ -21,7 +21,10 @@ const cleanUps: (() => unknown)[] = [];
 let plane: RealPlane;
 
 before(async () => {
-  plane = await startRealPlane({ after: (fn) => void cleanUps.unshift(fn) }, { nodes: 1 });
+  plane = await startRealPlane(
+    { after: (fn) => void cleanUps.unshift(fn) },
+    { nodes: 1, flags: ['--guest-subnets', 'none'] },
+  );
 });
 
 after(async () => {

@@ -125,7 +125,7 @@ test('an OVA imports the selfsame machine into a new data directory', async (t: 
   t.after(() => rmSync(dir, { recursive: true, force: true }));
   const file = join(dir, 'traveller.ova');
 
-  const home = await startRealPlane(t, { nodes: 1 });
+  const home = await startRealPlane(t, { nodes: 1, flags: ['--guest-subnets', 'none'] });
   await createVm(home);
   const first = await home.guest(VM.name).awaitBoot();
   const data = first.disks.find(({ serial }) => serial === 'C');
@@ -139,7 +139,7 @@ test('an OVA imports the selfsame machine into a new data directory', async (t: 
   );
   await run(home, 'export', 'ovf', VM.name, '--ova', file);
 
-  const abroad = await startRealPlane(t, { nodes: 1 });
+  const abroad = await startRealPlane(t, { nodes: 1, flags: ['--guest-subnets', 'none'] });
   await run(abroad, 'import', 'ovf', file);
   assert.equal((await run(abroad, 'identity', 'diff', VM.name)).stdout, '', 'the import changes nothing');
   // The kernel of the built-in guest is on the node and not in the exported files; its disks contain no system.

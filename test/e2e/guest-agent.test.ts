@@ -56,7 +56,10 @@ const VM: VirtualMachine = {
 };
 
 before(async () => {
-  plane = await startRealPlane({ after: (fn) => void cleanUps.unshift(fn) }, { nodes: 1 });
+  plane = await startRealPlane(
+    { after: (fn) => void cleanUps.unshift(fn) },
+    { nodes: 1, flags: ['--guest-subnets', 'none'] },
+  );
   await plane.create(PERSISTENT_VOLUME_CLAIMS, {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',

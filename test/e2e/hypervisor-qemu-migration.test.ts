@@ -161,8 +161,10 @@ describe('qemu: a migrating guest', { skip, timeout: 60_000 }, () => {
       await scene.hypervisor.close();
       const qmp = await monitorOf(scene, guest.id);
       const dir = new DomainDir(join(scene.nodeDir, 'domains'), guest.id);
-      const server = await reachableAddress(parseEndpointAddress(outgoing.endpoint.disks ?? ''), {
+      const server = await reachableAddress(parseEndpointAddress(outgoing.endpoint.disks ?? ''), 'disks', {
         dir,
+        user: undefined,
+        relays: [],
         files: isSandboxed
           ? new Sandboxes(join(scene.nodeDir, 'domains'), { runcBinary: 'runc', clock: systemClock }).accessOf(guest.id)
           : ownUserAccess,

@@ -164,11 +164,12 @@ test('a BIOS guest has the firmware, disks and NICs of its spec, and keeps them'
     const root = identity.status?.devices?.find(({ name }) => name === 'root');
     const { bus = '' } = root?.address ?? {};
     assert.equal(`0000:${bus.slice(2)}:00.0`, bySerial(report, 'ROOT')?.pci);
-    assert.deepEqual(identity.spec.interfaces, [{ name: 'first', macAddress: report.nics[0]?.mac }]);
+    const interfaces = identity.spec.interfaces?.map(({ name, macAddress }) => ({ name, macAddress }));
+    assert.deepEqual(interfaces, [{ name: 'first', macAddress: report.nics[0]?.mac }]);
   });
 
   await t.test('the console, the network and the disk work', async () => {
-    assert.match(await guest.runCommand('dhcp', /GUEST dhcp \S+/), /GUEST dhcp 10\.0\.2\.15/);
+    assert.match(await guest.runCommand('dhcp', /GUEST dhcp \S+/), /GUEST dhcp 10\.0\.2\.2 /);
     const { name } = bySerial(report, 'ROOT')!;
     await guest.runCommand(`write ${name} selfsame`, /GUEST wrote/);
   });

@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { accessSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { GUEST_IMAGE } from '#api/names.ts';
+import { NETWORK_ATTACHMENT_DEFINITIONS } from '#api/network/network-attachment-definition.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { openConnection, type ApiConnection } from '#cli/connection/api-connection.ts';
 import { isTrue } from '#kube/conditions.ts';
@@ -42,6 +43,12 @@ before(async () => {
   plane = await startRealPlane({ after: (fn) => void cleanUps.unshift(fn) }, { nodes: 1 });
   api = openConnection({ access: plane.server.access(), userAgent: 'test', clock: systemClock, readFile: () => '' });
   cleanUps.unshift(() => api.close());
+  await plane.create(NETWORK_ATTACHMENT_DEFINITIONS, {
+    apiVersion: 'k8s.cni.cncf.io/v1',
+    kind: 'NetworkAttachmentDefinition',
+    metadata: { name: 'lan', namespace: 'default' },
+    spec: { config: JSON.stringify({ cniVersion: '1.0.0', name: 'lan', type: 'bridge', bridge: BRIDGE }) },
+  });
   await plane.create(VIRTUAL_MACHINES, {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachine',
@@ -58,7 +65,7 @@ before(async () => {
             },
             devices: { interfaces: [{ name: 'lan', bridge: {} }] },
           },
-          networks: [{ name: 'lan', multus: { networkName: BRIDGE } }],
+          networks: [{ name: 'lan', multus: { networkName: 'lan' } }],
         },
       },
     },

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import type { Duplex } from 'node:stream';
 import { test } from 'node:test';
+import { aNetworkDefinition } from '#test/support/secondary-networks.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aClaim, aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
@@ -230,6 +231,7 @@ test('a guest on a bridge with an unknown address is not ready, is not stopped, 
   const probe = { tcpSocket: { port: 7777 }, periodSeconds: 5 };
   const vm = withProbes({ readinessProbe: probe, livenessProbe: probe });
   const { spec } = vm.spec.template;
+  await plane.apply(aNetworkDefinition('br-of-nobody'));
   spec.networks = [{ name: 'lan', multus: { networkName: 'br-of-nobody' } }];
   spec.domain.devices.interfaces = [{ name: 'lan', bridge: {} }];
   await plane.apply(vm);

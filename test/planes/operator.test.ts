@@ -68,7 +68,8 @@ test("everything is installed with the operator's own permissions, and reported 
   assert.deepEqual(
     items.map(({ metadata }: Loose) => metadata.name),
     [
-      'kubevirts.kubevirt.io',
+      ...['guestnetworks.network.selfsame.io', 'kubevirts.kubevirt.io'],
+      ...['network-attachment-definitions.k8s.cni.cncf.io', 'networkaddresses.network.selfsame.io'],
       'storageprofiles.cdi.kubevirt.io',
       'virtualmachineidentities.identity.selfsame.io',
       'virtualmachineinstancemigrations.kubevirt.io',
@@ -130,15 +131,14 @@ const drifts: Record<string, Drift> = {
   'a rule that a user added to a role': {
     path: `${RBAC}/clusterroles/selfsame:selfsame-webhook`,
     edit: { rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }] },
-    read: ({ rules }) => rules,
+    read: ({ rules }) => rules.map((rule: Loose) => `${rule.verbs} ${rule.apiGroups}/${rule.resources}`),
     want: [
-      { apiGroups: ['kubevirt.io'], resources: ['kubevirts'], verbs: ['get', 'list', 'watch'] },
-      { apiGroups: ['kubevirt.io'], resources: ['virtualmachines'], verbs: ['get', 'list', 'watch'] },
-      { apiGroups: ['snapshot.kubevirt.io'], resources: ['virtualmachinerestores'], verbs: ['get', 'list', 'watch'] },
-      { apiGroups: ['kubevirt.io'], resources: ['virtualmachineinstances'], verbs: ['get'] },
-      { apiGroups: ['kubevirt.io'], resources: ['virtualmachineinstancemigrations'], verbs: ['get', 'list'] },
-      { apiGroups: [''], resources: ['pods'], verbs: ['get'] },
-      { apiGroups: ['kubevirt.io'], resources: ['virtualmachineinstances/status'], verbs: ['get', 'patch'] },
+      'get,list,watch kubevirt.io/kubevirts',
+      'get,list,watch network.selfsame.io/guestnetworks,networkaddresses',
+      'get,list,watch kubevirt.io/virtualmachines',
+      'get,list,watch snapshot.kubevirt.io/virtualmachinerestores',
+      ...['get kubevirt.io/virtualmachineinstances', 'get,list kubevirt.io/virtualmachineinstancemigrations'],
+      ...['get /pods', 'get,patch kubevirt.io/virtualmachineinstances/status'],
     ],
   },
   'a role that a user deleted': {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
+import { aNetworkDefinition, GUEST_NETWORK } from '#test/support/secondary-networks.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aClaim, aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
@@ -43,6 +44,8 @@ const aVmWithNics = (...names: string[]) => ({
 
 test('the record follows the guest', async (t) => {
   const plane = await startVmPlane(t);
+  for (const object of [GUEST_NETWORK, aNetworkDefinition('late'), aNetworkDefinition('later')])
+    await plane.apply(object);
   const lists = () => plane.server.lists;
 
   await t.test('a start is learned with one call, rows and hash together', async () => {

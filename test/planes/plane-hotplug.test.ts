@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { aNetworkDefinition } from '#test/support/secondary-networks.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aClaim, aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
@@ -71,6 +72,7 @@ const withNics = (...nics: Loose[]) => ({
 
 test('hotplug', async (t) => {
   const plane = await startVmPlane(t);
+  for (const name of ['a', 'b']) await plane.apply(aNetworkDefinition(`br-${name}`));
   for (const name of ['one', 'two', 'three', 'brief']) await plane.apply(aClaim(name, { storageClassName: 'shared' }));
   await plane.apply(
     aVm('vm', ALWAYS, { domain: { devices: { interfaces: [{ name: 'a', bridge: {} }] } }, ...nets('a') }),

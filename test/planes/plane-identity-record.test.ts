@@ -3,7 +3,7 @@
  * record is rebuilt, or the VM does not start until a user decides.
  */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import {
   IMPORTED_DEVICES_ANNOTATION,
   NEW_LAYOUT_ANNOTATION,
@@ -13,6 +13,7 @@ import {
 import { assertHistory } from '#test/support/identity-history.ts';
 import { editStoredRecord, deleteStoredRecord } from '#test/support/stored-records.ts';
 import { aSnapshot } from '#test/support/snapshots.ts';
+import { aNetworkDefinition } from '#test/support/secondary-networks.ts';
 import type { CallOptions, Loose } from '#test/support/test-api.ts';
 import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
@@ -22,6 +23,12 @@ const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
 const COLLECTOR: CallOptions = {
   user: { name: 'system:serviceaccount:kube-system:generic-garbage-collector', groups: ['system:masters'] },
 };
+
+async function startNetworkPlane(t: TestContext): Promise<VmPlane> {
+  const plane = await startVmPlane(t);
+  for (const name of ['default', 'second']) await plane.apply(aNetworkDefinition(name));
+  return plane;
+}
 
 /** A VM with two interfaces and two disks, so that one can be removed before another. */
 function aMachine(name: string, spec: Loose = ALWAYS): Loose {
@@ -52,7 +59,7 @@ const eventsOf = async (plane: VmPlane, vm: string): Promise<string[]> =>
   (await plane.eventsOf(vm)).filter((event) => /^IdentityRecord(Lost|Rebuilt) /.test(event));
 
 test('a record is kept until its VM is gone', async (t) => {
-  const plane = await startVmPlane(t);
+  const plane = await startNetworkPlane(t);
 
   const deletions: Record<string, Loose> = {
     'in the background': { propagationPolicy: 'Background' },
@@ -127,7 +134,7 @@ test('a record is kept until its VM is gone', async (t) => {
 });
 
 test('lost records', async (t) => {
-  const plane = await startVmPlane(t);
+  const plane = await startNetworkPlane(t);
 
   await t.test('a record that is lost while the guest runs is rebuilt from the guest', async () => {
     await plane.apply(aMachine('runs'));
@@ -301,7 +308,7 @@ function withoutFirstDisk(name: string): Loose {
 }
 
 test('a VM that a backup tool restored with a new uid and without its status', async (t) => {
-  const plane = await startVmPlane(t);
+  const plane = await startNetworkPlane(t);
 
   /** Runs a VM, takes a backup of it and of its record, and deletes it. */
   async function backUpAndDelete(name: string): Promise<{ vm: Loose; record: Loose; hardware: Loose }> {

@@ -75,10 +75,10 @@ suite('virtctl', () => {
       argv: ['pause', 'pod', 'db'],
       err: 'unsupported resource type "pod"; expected vm or vmi',
     },
-    'an unknown command': { argv: ['explode'], err: 'unknown command "explode" for "virtctl"' },
+    'an unknown command': { argv: ['detonate'], err: 'unknown command "detonate" for "virtctl"' },
     'an unknown command of a group': {
-      argv: ['identity', 'explode'],
-      err: 'unknown command "explode" for "virtctl identity"; expected diff, duplicates, history, renew or show',
+      argv: ['identity', 'detonate'],
+      err: 'unknown command "detonate" for "virtctl identity"; expected diff, duplicates, history, renew or show',
     },
     'an unknown output format': {
       argv: ['identity', 'duplicates', '-o', 'xml'],
@@ -264,7 +264,7 @@ suite('virtctl', () => {
       await scene.front.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
     }
     await create('team-a', 'db', withUuid(uuid));
-    const none = 'No two VirtualMachines have the same firmware uuid or MAC address.\n';
+    const none = 'No two VirtualMachines have the same firmware uuid, MAC address or IP address.\n';
     assert.deepEqual(await scene.virtctl('identity', 'duplicates'), { code: 0, out: none, err: '' });
     assert.equal((await scene.virtctl('identity', 'duplicates', '-o', 'json')).out, '[]\n');
 
@@ -279,7 +279,7 @@ suite('virtctl', () => {
     assert.equal((await scene.virtctl('identity', 'duplicates', '-n', 'team-b')).out, table);
     assert.equal(
       (await scene.virtctl('-n', 'team-c', 'identity', 'duplicates')).out,
-      'No VirtualMachine in namespace team-c shares its firmware uuid or a MAC address.\n',
+      'No VirtualMachine in namespace team-c shares its firmware uuid, a MAC address or an IP address.\n',
     );
     const { out } = await scene.virtctl('identity', 'duplicates', '--output=json');
     const virtualMachines = [

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { VMI_FINALIZER } from '#api/names.ts';
+import { guestNetwork } from '#api/network/guest-network.ts';
+import { networkAddress } from '#api/network/network-address.ts';
 import { virtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
 import { virtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { virtualMachine } from '#api/virtual-machine/kind.ts';
@@ -16,7 +18,14 @@ const RUNNING = { phase: 'Running', conditions: READY };
 const LOCAL = { volumeBindingMode: 'WaitForFirstConsumer', parameters: { scope: 'node' } };
 
 async function start(t: TestContext, ...nodes: string[]): Promise<VmiScene> {
-  const kinds = [kubevirt, virtualMachine, virtualMachineInstance, virtualMachineInstanceMigration];
+  const kinds = [
+    kubevirt,
+    virtualMachine,
+    virtualMachineInstance,
+    virtualMachineInstanceMigration,
+    guestNetwork,
+    networkAddress,
+  ];
   const scene = await startVmiScene(t, [vmiController, storageController], kinds);
   for (const node of nodes) await scene.addNode(node);
   return scene;

@@ -10,6 +10,8 @@ import {
   VMI_FINALIZER,
 } from '#api/names.ts';
 import { virtualMachine } from '#api/virtual-machine/kind.ts';
+import { guestNetwork } from '#api/network/guest-network.ts';
+import { networkAddress } from '#api/network/network-address.ts';
 import { virtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
 import { virtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { migrationController } from '#controllers/migration/migration-controller.ts';
@@ -29,7 +31,14 @@ const CLASS = {
 
 /** Starts a scene. The first node gets all guests, because the second is added later. */
 async function start(t: TestContext, names: readonly string[] = ['db'], spec: Loose = {}): Promise<VmiScene> {
-  const kinds = [kubevirt, virtualMachine, virtualMachineInstance, virtualMachineInstanceMigration];
+  const kinds = [
+    kubevirt,
+    virtualMachine,
+    virtualMachineInstance,
+    virtualMachineInstanceMigration,
+    guestNetwork,
+    networkAddress,
+  ];
   const scene = await startVmiScene(t, [vmiController, storageController, migrationController], kinds);
   await scene.addStorageClass('local', CLASS);
   await scene.addNode('node-1');

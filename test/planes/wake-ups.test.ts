@@ -141,6 +141,12 @@ async function exerciseControllers(plane: VmPlane): Promise<void> {
     await api.ok('POST', url, { body });
     await plane.settle();
   };
+  await plane.beginApply({
+    apiVersion: 'network.selfsame.io/v1',
+    kind: 'GuestNetwork',
+    metadata: { name: 'default' },
+    spec: { subnets: ['10.50.0.0/24'] },
+  });
   await plane.beginApply(aClaim('disk', { storageClassName: 'shared', accessModes: ['ReadWriteMany'] }));
   await plane.beginApply(aClaim('late', { storageClassName: 'shared', accessModes: ['ReadWriteMany'] }));
   await plane.apply(aVmOnClaim('db', 'disk', { runStrategy: 'Always' }));
@@ -183,6 +189,12 @@ async function exerciseControllers(plane: VmPlane): Promise<void> {
     kind: 'PodDisruptionBudget',
     ...meta('one'),
     spec: { minAvailable: 1, selector },
+  });
+  await create('/api/v1/namespaces/default/services', {
+    apiVersion: 'v1',
+    kind: 'Service',
+    ...meta('launchers'),
+    spec: { ports: [{ port: 22 }], selector: selector.matchLabels },
   });
   const container = { name: 'main', image: 'none' };
   await create('/apis/batch/v1/namespaces/default/jobs', {

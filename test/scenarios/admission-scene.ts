@@ -96,6 +96,8 @@ function lookupOf(plane: OperatorPlane | undefined): AdmissionLookup {
           .filter((restore) => !isRestoreFinished(restore))
           .map(({ metadata: { name } }) => ({ name })),
       ),
+    guestNetwork: () => undefined,
+    networkAddress: () => undefined,
     nodes: () => [],
     vmsOfClaim: () => [],
     claimsOfVm: () => [],

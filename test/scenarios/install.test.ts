@@ -13,6 +13,7 @@ import { isApiError } from '#kube/api-error.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
 import { makeAuthority } from '#lib/pki/authority.ts';
+import { GUEST_NETWORKS } from '#api/network/guest-network.ts';
 import { applyInstallation, INSTALL_MANAGER, installObjects, installYaml, isOfForeignKind } from '#operator/install.ts';
 import { planUninstall } from '#operator/uninstall.ts';
 import { CLUSTER_ROLES, VALIDATING_WEBHOOKS } from '#kube/cluster-kinds.ts';
@@ -26,9 +27,9 @@ before(async () => {
 });
 after(() => api.stop());
 
-async function install({ dryRun = false } = {}): Promise<string[]> {
+async function install({ dryRun = false, subnets }: { dryRun?: boolean; subnets?: string[] } = {}): Promise<string[]> {
   const lines: string[] = [];
-  await applyInstallation({ client, clock: systemClock, dryRun, print: (line) => lines.push(line) });
+  await applyInstallation({ client, clock: systemClock, dryRun, subnets, print: (line) => lines.push(line) });
   return lines.filter((line) => !/ unchanged( \(dry run\))?$|^note: /.test(line));
 }
 
@@ -53,6 +54,13 @@ test('applied twice, no object has a new revision', async () => {
   const first = await revisions();
   assert.deepEqual(await install(), []);
   assert.deepEqual(await revisions(), first);
+});
+
+test('the network of guests is created if it is absent, and never changed', async () => {
+  assert.deepEqual(await install({ subnets: ['10.50.0.0/16'] }), ['guestnetworks.network.selfsame.io/default created']);
+  assert.deepEqual(await install({ subnets: ['10.51.0.0/16'] }), []);
+  const { spec } = await client.get(GUEST_NETWORKS, { name: 'default' });
+  assert.deepEqual(spec.subnets, ['10.50.0.0/16']);
 });
 
 test('over an older version: obsolete fields are removed, fields of other managers stay', async () => {

@@ -186,12 +186,14 @@ const PATHS: Record<string, string> = {
   ConfigMap: '/api/v1/namespaces/golden/configmaps',
   CustomResourceDefinition: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
   Gadget: '/apis/example.selfsame.io/v1/namespaces/golden/gadgets',
+  NetworkAttachmentDefinition: '/apis/k8s.cni.cncf.io/v1/namespaces/golden/network-attachment-definitions',
   PersistentVolumeClaim: '/api/v1/namespaces/golden/persistentvolumeclaims',
   ValidatingAdmissionPolicy: '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies',
   Secret: '/api/v1/namespaces/golden/secrets',
   ValidatingAdmissionPolicyBinding: '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings',
   VirtualMachine: VMS,
   VirtualMachineRestore: '/apis/snapshot.kubevirt.io/v1beta1/namespaces/golden/virtualmachinerestores',
+  Service: '/api/v1/namespaces/golden/services',
   VirtualMachineSnapshot: '/apis/snapshot.kubevirt.io/v1beta1/namespaces/golden/virtualmachinesnapshots',
 };
 

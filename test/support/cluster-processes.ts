@@ -30,10 +30,18 @@ export interface ChildProcess {
   output(): string;
 }
 
-/** Starts the program with these arguments. It is killed at the end of the test at the latest. */
-export function launchProgram(t: Scope, args: readonly string[]): ChildProcess {
+/**
+ * Starts the program with these arguments. It is killed at the end of the test at the latest. `wrapper` is a command that
+ * runs the program that follows it, such as `nsenter`, in the same process.
+ */
+export function launchProgram(
+  t: Scope,
+  args: readonly string[],
+  { wrapper = [] }: { wrapper?: readonly string[] } = {},
+): ChildProcess {
   const program = ['--disable-warning=ExperimentalWarning', join(ROOT, 'src/main.ts'), ...args];
-  const child = spawn(process.execPath, program, {
+  const [command = '', ...words] = [...wrapper, process.execPath, ...program];
+  const child = spawn(command, words, {
     env: { ...process.env, NODE_COMPILE_CACHE: join(ROOT, '.cache/node-compile'), SELFSAME_LOG_LEVEL: 'warn' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -22,19 +22,26 @@ import { systemClock } from '#lib/clock.ts';
 import { requestWebSocket } from '#lib/websocket/websocket-handshake.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 import { removeSandboxes } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { removeNetworks } from '#plane/node/remove-networks.ts';
 import { killProcessesBelow, processesBelow } from '#test/support/processes-below.ts';
 import { spawnServer, openTransport, type Scope, type ServerProcess } from '#test/support/server-process.ts';
 
 const NAMESPACE = 'default';
 const POLL_MS = 200;
+const FIRST_SUBNET = 64;
+const SUBNETS = 150;
+/** True if scripts/run-tests.sh has made a network namespace for the tests. Otherwise planes make no bridges. */
+export const isNetworkPrivate = process.env['SELFSAME_TEST_NETWORK'] === 'private';
 const TOKEN_FILE = 'SELFSAME_TOKEN_FILE=';
 /** Far longer than a guest needs on a busy machine. A test that times out reports what it waited for. */
 const PATIENCE_MS = 180_000;
 
-export interface RealPlane {
-  readonly dataDir: string;
-  server: ServerProcess;
+/** A plane with real guests, however its processes were started. */
+export interface GuestPlane {
+  server: Pick<ServerProcess, 'access'>;
   client: Client;
+  /** True if the engine does not trust the certificates of the nodes, which only matters for logs (docs/any-cluster.md). */
+  readonly hasOtherAuthority?: boolean;
   create<T extends KubeObject>(type: ResourceType<T>, object: T): Promise<Stored<T>>;
   /** Waits until the object is as expected. Resolves with undefined if it is expected to be gone. */
   awaitObject<T extends KubeObject>(
@@ -44,6 +51,13 @@ export interface RealPlane {
     options?: { namespace?: string },
   ): Promise<Stored<T> | undefined>;
   guest(name: string): RealGuest;
+}
+
+type ConnectedPlane = Pick<GuestPlane, 'client' | 'server' | 'hasOtherAuthority'>;
+
+export interface RealPlane extends GuestPlane {
+  readonly dataDir: string;
+  server: ServerProcess;
   /** Calls a verb of the subresources API: `virtualmachines/NAME/restart`. */
   put(path: string, body?: object): Promise<void>;
   /** Returns the response of a subresource: `virtualmachineinstances/NAME/userlist`. */
@@ -82,7 +96,7 @@ export async function startRealPlane(
   { nodes = 2, flags = [] }: { nodes?: number; flags?: readonly string[] } = {},
 ): Promise<RealPlane> {
   const dataDir = mkdtempSync(join(tmpdir(), 'selfsame-e2e-'));
-  const command = ['up', '--nodes', String(nodes), '--accel', 'tcg', ...flags];
+  const command = ['up', '--nodes', String(nodes), '--accel', 'tcg', ...guestSubnets(), ...flags];
   const connect = async (port: number) => {
     const server = spawnServer(t, { dataDir, port, command });
     await server.ready;
@@ -100,13 +114,7 @@ export async function startRealPlane(
   const plane: RealPlane = {
     dataDir,
     ...(await connect(0)),
-    create: (type, object) => plane.client.create(type, object),
-    awaitObject: (type, name, ready, { namespace } = {}) =>
-      pollUntilDone(`${type.kind} ${name}`, async () => {
-        const object = await getIfExists(plane.client, type, name, namespace);
-        return ready(object) ? done(object) : stillWaiting(object?.['status']);
-      }),
-    guest: (name) => realGuest(() => plane, name),
+    ...guestAccess(() => plane),
     async restart() {
       // The agents of the nodes know only this port.
       const { port } = new URL(plane.server.access().server);
@@ -121,11 +129,32 @@ export async function startRealPlane(
     const ended = plane.server.kill('SIGKILL');
     killProcessesBelow(dataDir);
     await ended;
+    await removeNetworks(dataDir);
     for (const node of readdirSync(join(dataDir, 'nodes'))) await removeSandboxes(join(dataDir, 'nodes', node));
     releaseMountsBelow(dataDir);
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
   });
   return plane;
+}
+
+/** Returns the functions of a plane that use its guests. */
+export function guestAccess(plane: () => ConnectedPlane): Omit<GuestPlane, keyof ConnectedPlane> {
+  return {
+    create: (type, object) => plane().client.create(type, object),
+    awaitObject: (type, name, ready, { namespace } = {}) =>
+      pollUntilDone(`${type.kind} ${name}`, async () => {
+        const object = await getIfExists(plane().client, type, name, namespace);
+        return ready(object) ? done(object) : stillWaiting(object?.['status']);
+      }),
+    guest: (name) => realGuest(plane, name),
+  };
+}
+
+/** Each test file has subnets of its own, because planes of several files run at the same time on one network. */
+export function guestSubnets(): string[] {
+  const number = FIRST_SUBNET + (process.pid % SUBNETS);
+  const subnets = `10.${number}.0.0/16,fd00:5e1f:${number.toString(16)}::/64`;
+  return ['--guest-subnets', isNetworkPrivate ? subnets : 'none'];
 }
 
 /** Returns the documents of a YAML file as values. */
@@ -147,7 +176,7 @@ async function getIfExists<T extends KubeObject>(
   }
 }
 
-function realGuest(currentPlane: () => RealPlane, name: string): RealGuest {
+function realGuest(currentPlane: () => ConnectedPlane, name: string): RealGuest {
   const at = { namespace: NAMESPACE, name };
   const findVmi = () => getIfExists(currentPlane().client, VIRTUAL_MACHINE_INSTANCES, name);
   const guest: RealGuest = {
@@ -212,14 +241,15 @@ async function pollUntilDone<T>(what: string, poll: () => Promise<PollResult<T>>
 }
 
 /** Reads the console log, as `kubectl logs` does. */
-async function readConsole(plane: RealPlane, name: string): Promise<string> {
+async function readConsole(plane: ConnectedPlane, name: string): Promise<string> {
   const vmi = await plane.client.get(VIRTUAL_MACHINE_INSTANCES, { namespace: NAMESPACE, name });
   const labelSelector = `${CREATED_BY_LABEL}=${vmi.metadata.uid}`;
   const pods = await plane.client.list(PODS, { namespace: NAMESPACE, labelSelector });
   // After a migration, the instance has two pods for a moment.
   const pod = pods.items.find(({ spec }) => spec.nodeName === vmi.status?.nodeName) ?? pods.items[0];
   if (pod === undefined) throw new Error(`VMI ${name} has no pod`);
-  const path = `/api/v1/namespaces/${NAMESPACE}/pods/${pod.metadata.name}/log?container=${CONSOLE_CONTAINER}`;
+  const query = `container=${CONSOLE_CONTAINER}&insecureSkipTLSVerifyBackend=${plane.hasOtherAuthority === true}`;
+  const path = `/api/v1/namespaces/${NAMESPACE}/pods/${pod.metadata.name}/log?${query}`;
   return await new Promise((resolve, reject) => {
     const call = request(`${plane.server.access().server}${path}`, tlsOf(plane), (answer) => {
       let text = '';
@@ -232,7 +262,7 @@ async function readConsole(plane: RealPlane, name: string): Promise<string> {
   });
 }
 
-async function openConsole(plane: RealPlane, name: string): Promise<Duplex> {
+async function openConsole(plane: ConnectedPlane, name: string): Promise<Duplex> {
   const path = `/apis/subresources.kubevirt.io/v1/namespaces/${NAMESPACE}/virtualmachineinstances/${name}/console`;
   const { incoming, stream } = await requestWebSocket({
     url: `${plane.server.access().server}${path}`,
@@ -245,7 +275,7 @@ async function openConsole(plane: RealPlane, name: string): Promise<Duplex> {
   throw new Error(`the console answered ${incoming.statusCode}: ${await readText(incoming)}`);
 }
 
-function tlsOf(plane: RealPlane) {
+function tlsOf(plane: ConnectedPlane) {
   const { certificateAuthority: ca, clientCertificate: cert, clientKey: key } = plane.server.access();
   return { ca, cert, key, agent: false as const };
 }

@@ -6,11 +6,11 @@ import {
 } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
-import type { RealPlane } from '#test/support/real-guests.ts';
+import type { GuestPlane } from '#test/support/real-guests.ts';
 
 const namespace = 'default';
 
-export async function startMigration(plane: RealPlane, vmiName: string): Promise<string> {
+export async function startMigration(plane: GuestPlane, vmiName: string): Promise<string> {
   const { metadata } = await plane.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstanceMigration',
@@ -21,7 +21,7 @@ export async function startMigration(plane: RealPlane, vmiName: string): Promise
 }
 
 export async function awaitMigration(
-  plane: RealPlane,
+  plane: GuestPlane,
   name: string,
 ): Promise<Stored<VirtualMachineInstanceMigration> | undefined> {
   return await plane.awaitObject(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, name, (migration) =>
@@ -30,7 +30,7 @@ export async function awaitMigration(
 }
 
 /** Migrates the guest and waits until it runs on another node. */
-export async function migrate(plane: RealPlane, vmiName: string): Promise<Stored<VirtualMachineInstanceMigration>> {
+export async function migrate(plane: GuestPlane, vmiName: string): Promise<Stored<VirtualMachineInstanceMigration>> {
   const guest = plane.guest(vmiName);
   const before = (await guest.vmi()).status?.nodeName;
   const migration = await awaitMigration(plane, await startMigration(plane, vmiName));
@@ -45,7 +45,7 @@ export async function migrate(plane: RealPlane, vmiName: string): Promise<Stored
 let probeCount = 0;
 
 /** Returns what the guest sees now. */
-export async function probe(plane: RealPlane, name: string, commands: readonly string[] = []): Promise<GuestReport> {
+export async function probe(plane: GuestPlane, name: string, commands: readonly string[] = []): Promise<GuestReport> {
   const tag = `look${++probeCount}`;
   const output = await plane
     .guest(name)
@@ -59,7 +59,7 @@ export function stableFacts({ facts, pci, disks, nics }: GuestReport) {
   return { facts: rest, pci, disks, nics };
 }
 
-export async function readDisk(plane: RealPlane, name: string, disk: string): Promise<string> {
+export async function readDisk(plane: GuestPlane, name: string, disk: string): Promise<string> {
   const output = await plane.guest(name).runCommand(`read ${disk}`, new RegExp(`GUEST read ${disk} \\S+`));
   return new RegExp(`GUEST read ${disk} (\\S+)`).exec(output)?.[1] ?? '';
 }

@@ -71,6 +71,8 @@ export interface TestApiOptions {
   /** Webhooks and aggregated APIs in this process. */
   readonly services?: LocalServices;
   readonly audit?: AuditSink;
+  /** True if Services of type LoadBalancer get the addresses of the nodes. */
+  readonly loadBalancer?: boolean;
   /** Wraps the handler that all clients use. */
   readonly wrapHandler?: (handler: ApiHandler) => ApiHandler;
 }
@@ -82,6 +84,7 @@ export async function startTestApi({
   controllers = true,
   services,
   audit,
+  loadBalancer = false,
   wrapHandler = (handler) => handler,
 }: TestApiOptions = {}): Promise<TestApi> {
   const open = store ?? (await openMemoryStore());
@@ -89,7 +92,9 @@ export async function startTestApi({
   const turns = new FairTurns(() => 0);
   const created = createCore({ store: open, turns, clock, log: silentLog, tokens, services, audit });
   const core = { ...created, handler: wrapHandler(created.handler) };
-  const running = controllers ? await startControllers({ core, caPem: TEST_CA, clock, log: silentLog }) : undefined;
+  const running = controllers
+    ? await startControllers({ core, caPem: TEST_CA, loadBalancer, clock, log: silentLog })
+    : undefined;
   core.markStarted();
 
   const call: TestApi['call'] = async (method, url, options = {}) => {

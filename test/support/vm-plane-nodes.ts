@@ -19,6 +19,8 @@ import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
 import { FakeHost } from '#node/hypervisor/fake/fake-host.ts';
 import { createFakeHypervisor, type FakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import type { FakeStates } from '#node/hypervisor/fake/fake-states.ts';
+import { connectGuests } from '#node/network/connect-guests.ts';
+import { createFakeNetworks, FakeNetworkHost } from '#node/network/fake/fake-networks.ts';
 import type { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 import { Connections } from '#test/support/connections.ts';
@@ -32,7 +34,7 @@ export interface Start {
   /** `<namespace>/<name>` of its instance. */
   readonly name: string;
   /** The part of the definition that the guest can notice. */
-  readonly machine: Omit<DomainDefinition, 'id'>;
+  readonly machine: Omit<DomainDefinition, 'id' | 'network'>;
   /** Nodes on which a guest of the same name was already running. */
   readonly alreadyRunningOn: readonly string[];
 }
@@ -45,6 +47,8 @@ export interface SimulatedNodeOptions {
   /** The starts on all nodes. */
   readonly starts: Start[];
   readonly allNodes: () => readonly SimulatedNode[];
+  /** Guests for which two nodes answered on the network at the same time. */
+  readonly doubleAnswers: string[];
   /** The storage that every node reaches. */
   readonly shared: SimulatedStorage;
   /** The streams between all nodes. */
@@ -56,6 +60,7 @@ export interface SimulatedNodeOptions {
 export class SimulatedNode {
   readonly name: string;
   readonly host: FakeHost;
+  readonly networkHost = new FakeNetworkHost();
   readonly disks: SimulatedDisks;
   /** Errors with which starts of a guest fail, by `<namespace>/<name>`. */
   readonly startErrors = new Map<string, HypervisorError>();
@@ -76,6 +81,7 @@ export class SimulatedNode {
     this.host = new RecordingHost((definition) => this.#recordStart(definition), options.states);
     this.host.disks = this.disks;
     this.host.onCopy = (copies) => this.disks.copyDisks(copies);
+    this.networkHost.onChange = (id) => this.#checkNetworks(id);
   }
 
   /** The names of the PersistentVolumes whose data this node reaches. */
@@ -107,13 +113,16 @@ export class SimulatedNode {
       return response;
     };
     const user = { name: `system:node:${name}`, groups: ['system:nodes', 'system:authenticated'] };
-    const hypervisor = createFakeHypervisor({ clock, host: this.host });
+    const networks = createFakeNetworks({ host: this.networkHost });
+    const options = { networks, userOf: () => undefined, log: silentLog };
+    const hypervisor = connectGuests(createFakeHypervisor({ clock, host: this.host }), options);
     this.#hypervisor = hypervisor;
     this.#agent = await startNodeAgent({
       name,
       client: createClient(createInProcessTransport({ handler, user, userAgent: 'agent' })),
       hypervisor,
       volumes: this.disks.volumes(),
+      networks: { podNetworks: networks, hostConfig: async () => undefined, isSimulated: true },
       guest: this.guest,
       endpoint: { address: '127.0.0.1', port: 10_250 },
       sandboxed: false,
@@ -144,6 +153,7 @@ export class SimulatedNode {
     this.#connections.breakAll();
     this.#options.streams.breakStreams(this.name);
     this.host.acquire({ onChange() {}, onLost() {} });
+    this.networkHost.acquire({});
   }
 
   /** Cuts the agent off from everything until `reconnect`. It keeps running. */
@@ -167,9 +177,18 @@ export class SimulatedNode {
     );
   }
 
+  /** Two nodes must never answer for one guest. */
+  #checkNetworks(id: string): void {
+    const active = this.#options
+      .allNodes()
+      .filter(({ networkHost }) => networkHost.states.get(id)?.isSilent === false)
+      .map(({ name }) => name);
+    if (active.length > 1) this.#options.doubleAnswers.push(`${id} on ${active.join(' and ')}`);
+  }
+
   #recordStart(definition: DomainDefinition): void {
     const { starts, allNodes } = this.#options;
-    const { id, ...machine } = definition;
+    const { id, network: _, ...machine } = definition;
     const { name } = machine;
     const refusal = this.startErrors.get(name);
     if (refusal !== undefined) throw refusal;

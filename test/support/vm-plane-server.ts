@@ -10,6 +10,7 @@ import { startEventExpiry } from '#engine/expiry/event-expiry.ts';
 import type { Journal } from '#engine/store/journal.ts';
 import { LogStore, type LogStoreOptions } from '#engine/store/log-store.ts';
 import { silentLog } from '#lib/log.ts';
+import type { GuestNetworkOptions } from '#plane/embedded/guest-network.ts';
 import { startPlaneComponents, type PlaneComponents } from '#plane/embedded/plane-components.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 import { CuttingStore } from '#test/support/crash-points.ts';
@@ -35,6 +36,7 @@ export interface VmPlaneServerOptions {
   readonly storeOptions?: LogStoreOptions | undefined;
   /** The time to keep Events; by default they stay. */
   readonly eventTtlMs?: number | undefined;
+  readonly guestNetwork?: GuestNetworkOptions | undefined;
   readonly clock: FakeClock;
   readonly nodes: NodeConnections;
 }
@@ -56,6 +58,7 @@ export async function startVmPlaneServer(options: VmPlaneServerOptions): Promise
     nodes: () => nodes,
     hosts: () => lists,
     metrics: api.core.metrics,
+    guestNetwork: options.guestNetwork,
     clock,
     log: silentLog,
   });

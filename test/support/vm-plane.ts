@@ -44,6 +44,9 @@ const URLS: Readonly<Record<string, string>> = {
   VirtualMachineSnapshotContent: `/apis/snapshot.kubevirt.io/v1beta1/${NAMESPACED}/virtualmachinesnapshotcontents`,
   VirtualMachineRestore: `/apis/snapshot.kubevirt.io/v1beta1/${NAMESPACED}/virtualmachinerestores`,
   VolumeSnapshot: `/apis/snapshot.storage.k8s.io/v1/${NAMESPACED}/volumesnapshots`,
+  GuestNetwork: '/apis/network.selfsame.io/v1/guestnetworks',
+  NetworkAttachmentDefinition: `/apis/k8s.cni.cncf.io/v1/${NAMESPACED}/network-attachment-definitions`,
+  NetworkAddress: '/apis/network.selfsame.io/v1/networkaddresses',
   VolumeSnapshotContent: '/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents',
 };
 const SUBRESOURCES = `/apis/subresources.kubevirt.io/v1/${NAMESPACED}`;
@@ -59,7 +62,7 @@ const PATIENCE_TURNS = 150;
 const MAX_ROUNDS = 150;
 const STEP_MS = 5000;
 
-export interface VmPlaneOptions extends Pick<VmPlaneServerOptions, 'storeOptions' | 'eventTtlMs'> {
+export interface VmPlaneOptions extends Pick<VmPlaneServerOptions, 'storeOptions' | 'eventTtlMs' | 'guestNetwork'> {
   readonly nodes?: number;
   /** In memory by default. */
   readonly journal?: Journal;
@@ -77,6 +80,8 @@ export class VmPlane {
   readonly nodes: readonly SimulatedNode[];
   /** Every start of a guest, on any node. */
   readonly starts: Start[] = [];
+  /** Guests for which two nodes answered on the network at the same time. */
+  readonly doubleAnswers: string[] = [];
   /** Persistent state, which outlives guests, by its directory. */
   readonly states = new FakeStates();
   /** The storage that all nodes share. */
@@ -106,6 +111,7 @@ export class VmPlane {
         handler,
         guest: GUEST_FILES,
         starts: ledger,
+        doubleAnswers: this.doubleAnswers,
         allNodes: allNodes,
         shared,
         streams,
@@ -134,9 +140,12 @@ export class VmPlane {
 
   async #startServer(): Promise<void> {
     const nodes = directConnections(() => this.nodes);
-    const { storeOptions, eventTtlMs } = this.#options;
+    const { storeOptions, eventTtlMs, guestNetwork } = this.#options;
     const { clock } = this;
-    this.#server = await startVmPlaneServer({ journal: this.#journal, storeOptions, eventTtlMs, clock, nodes });
+    this.#server = await startVmPlaneServer({
+      ...{ journal: this.#journal, storeOptions, eventTtlMs, guestNetwork },
+      ...{ clock, nodes },
+    });
   }
 
   /**
@@ -203,6 +212,7 @@ export class VmPlane {
     await this.#assertNothingOverdue();
     const concurrent = this.starts.filter(({ alreadyRunningOn }) => alreadyRunningOn.length > 0);
     assert.deepEqual(concurrent, [], 'at most one guest of a VM runs at a time');
+    assert.deepEqual(this.doubleAnswers, [], 'at most one node answers for a guest on the network');
     assert.deepEqual(this.shared.doubleMounts, [], 'at most one node mounts a block volume at a time');
   }
 

@@ -12,6 +12,7 @@ import { FakeClock, settle } from '#lib/testing/fake-clock.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import { microTimestamp, timestamp } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
+import { networkAttachmentDefinition } from '#operator/objects/definitions.ts';
 import { volumeSnapshotDefinitions } from '#operator/objects/volume-snapshot-definitions.ts';
 import { EventRecorder } from '#runtime/events.ts';
 import { MetricRegistry } from '#lib/metrics/metric-registry.ts';
@@ -51,8 +52,9 @@ export async function startVmiScene(
 ): Promise<VmiScene> {
   const clock = new FakeClock();
   const api = await startTestApi({ clock });
-  // Installed as by the operator: the storage controller watches volume snapshots.
-  const definitions = [...kinds.map(buildCrd), ...volumeSnapshotDefinitions.map(({ object }) => object)];
+  // Installed as by the operator: controllers watch volume snapshots and definitions of networks.
+  const foreign = [...volumeSnapshotDefinitions, networkAttachmentDefinition].map(({ object }) => object);
+  const definitions = [...kinds.map(buildCrd), ...foreign];
   for (const body of definitions) {
     await api.ok('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body });
   }

@@ -14,8 +14,8 @@ const ABOVE_API = 'everything above the API is an ordinary client: it works the 
 
 const VALUES = ['lib', 'kube', 'api'];
 const CLIENT = [...VALUES, 'client', 'runtime'];
-/** The rows of the hypervisor and of the volumes that know no implementation. */
-const PORTS = ['node/hardware', 'node/hypervisor', 'node/volumes'];
+/** The rows of the hypervisor, of the volumes and of the networks that know no implementation. */
+const PORTS = ['node/hardware', 'node/hypervisor', 'node/volumes', 'node/network'];
 
 /** The longest matching folder applies. Each new folder of src/ needs a row. Tests obey only the outermost row. */
 export const LAYERS: Readonly<Record<string, Layer>> = {
@@ -152,7 +152,18 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   controllers: { sees: CLIENT, why: ABOVE_API },
   'controllers/shared': { sees: CLIENT, why: 'controllers build on this folder, so it must not know any of them' },
   ...controllerRows(
-    ...['device-map', 'migration', 'protection', 'restore', 'snapshot', 'storage', 'vm', 'vmi', 'volume-snapshot'],
+    ...[
+      'device-map',
+      'migration',
+      'network-address',
+      'protection',
+      'restore',
+      'snapshot',
+      'storage',
+      'vm',
+      'vmi',
+      'volume-snapshot',
+    ],
   ),
   node: { sees: CLIENT, why: ABOVE_API },
   'node/hardware': {
@@ -181,12 +192,32 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     sees: [...VALUES, 'node/hardware', 'node/sandbox', 'node/volumes'],
     why: 'volumes are files of this machine; the agent looks up the objects and decides when',
   },
+  'node/network': {
+    sees: [...VALUES, 'node/hardware', 'node/hypervisor'],
+    why: 'the port of networks, and a hypervisor that uses it, know no implementation',
+  },
+  'node/network/linux': {
+    sees: [...VALUES, 'node/hardware', 'node/network', 'node/network/linux/cni'],
+    why: "it connects guests; the host's side of their network is behind a port",
+  },
+  'node/network/linux/cni': {
+    sees: ['lib', 'kube'],
+    why: 'it runs any plugin chain for any container, as the specification of CNI demands',
+  },
+  'node/network/linux/host': {
+    sees: ['lib', 'node/network/linux'],
+    why: 'bridges, rules and DNS of the host know ports with addresses, and nothing of guests and pods',
+  },
+  'node/network/fake': {
+    sees: [...VALUES, 'node/hardware', 'node/network'],
+    why: 'the fake must not use the code that it replaces',
+  },
   'node/guest-agent': {
     sees: [...VALUES, 'runtime', 'node/hypervisor'],
     why: 'it only reads from guest agents; node/domains decides what to report',
   },
   'node/guest-ports': {
-    sees: ['lib', 'node/hardware', 'node/hypervisor', 'node/guest-agent'],
+    sees: ['api', 'lib', 'node/hardware', 'node/hypervisor', 'node/network', 'node/guest-agent'],
     why: 'it connects to ports of guests, for any protocol',
   },
   'node/probes': {
@@ -205,6 +236,10 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   'node/registration': {
     sees: [...CLIENT, 'node/hardware', 'node/definition'],
     why: 'the Node describes the machine, not its guests',
+  },
+  'node/services': {
+    sees: CLIENT,
+    why: 'it routes Services to addresses of any pods; the agent passes the network to it',
   },
   'node/storage': {
     sees: [...CLIENT, ...PORTS, 'node/endpoint', 'node/guests', 'node/pods'],
@@ -253,6 +288,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
       'node/pods',
       'node/probes',
       'node/registration',
+      'node/services',
       'node/storage',
     ],
     why: 'it combines the parts of the agent with any hypervisor and any volumes, and decides nothing itself',

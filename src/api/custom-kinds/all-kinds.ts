@@ -1,6 +1,8 @@
 /** The list of all custom kinds of Selfsame. */
 import type { CustomKind } from '#api/custom-kinds/custom-kind.ts';
 import { kubevirt } from '#api/kubevirt/kind.ts';
+import { guestNetwork } from '#api/network/guest-network.ts';
+import { networkAddress } from '#api/network/network-address.ts';
 import { virtualMachine } from '#api/virtual-machine/kind.ts';
 import { virtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { virtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -18,4 +20,6 @@ export const customKinds: readonly CustomKind[] = [
   virtualMachineSnapshot,
   virtualMachineSnapshotContent,
   virtualMachineRestore,
+  guestNetwork,
+  networkAddress,
 ];

@@ -2,7 +2,7 @@
 import { groupResource, type KubeObject, type ResourceType } from '#kube/meta.ts';
 import { NODE_COMPANION_ANNOTATION, NODE_FIELDS_ANNOTATION, NODE_LABEL_ANNOTATION } from '#kube/node-user.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
-import type { Schema } from '#kube/schema.ts';
+import type { Schema, ValidationRule } from '#kube/schema.ts';
 
 export interface PrinterColumn {
   readonly name: string;
@@ -24,6 +24,8 @@ export interface CustomKind<T extends KubeObject = KubeObject> {
   /** Schema of the status, which our components write through the status subresource. */
   readonly status?: Schema;
   readonly specRequired?: boolean;
+  /** CEL rules about the whole object, such as its name. */
+  readonly rules?: readonly ValidationRule[];
   readonly description: string;
   /** The places in which objects name their nodes. Nodes then read only objects that name them, and list by the label. */
   readonly nodes?:
@@ -77,7 +79,7 @@ function nodeAnnotations(nodes: NonNullable<CustomKind['nodes']>): Record<string
   return { [NODE_LABEL_ANNOTATION]: label, [NODE_FIELDS_ANNOTATION]: fields.join(',') };
 }
 
-function buildRootSchema({ description, spec, status, specRequired = true }: CustomKind): Schema {
+function buildRootSchema({ description, spec, status, specRequired = true, rules }: CustomKind): Schema {
   return {
     type: 'object',
     description,
@@ -89,6 +91,7 @@ function buildRootSchema({ description, spec, status, specRequired = true }: Cus
       ...(status === undefined ? {} : { status: toStructuralSchema(status, { open: false }) }),
     },
     ...(specRequired ? { required: ['spec'] } : {}),
+    ...(rules === undefined ? {} : { 'x-kubernetes-validations': [...rules] }),
   };
 }
 

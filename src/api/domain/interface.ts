@@ -32,12 +32,18 @@ export const networkInterface = obj(
         { name: str(), protocol: oneOf(['TCP', 'UDP']), port: int32({ minimum: 1, maximum: 65_535 }) },
         { required: ['port'] },
       ),
+      {
+        description: 'The ports of the guest that can be reached from outside. If unset, all can. Requires masquerade.',
+      },
     ),
-    masquerade: obj({}, { description: 'User-mode networking. Requires the pod network.' }),
-    bridge: obj(
+    masquerade: obj(
       {},
-      { description: 'A port of a bridge on the node. Requires a multus network that names the bridge.' },
+      {
+        description:
+          'The guest has an address of a private network, 10.0.2.2 by default, which is translated to the address of the pod. Requires the pod network.',
+      },
     ),
+    bridge: obj({}, { description: 'The guest has the address of the pod, and its own MAC address on the network.' }),
   },
   { required: ['name'] },
 );
@@ -45,9 +51,26 @@ export const networkInterface = obj(
 export const network = obj(
   {
     name: str({ minLength: 1, maxLength: 63 }),
-    pod: obj({}, { description: 'The network of the node, through user-mode networking.' }),
+    pod: obj(
+      {
+        vmNetworkCIDR: str({
+          description: 'The private IPv4 network of a guest with masquerade. Defaults to 10.0.2.0/24.',
+        }),
+        vmIPv6NetworkCIDR: str({
+          description: 'The private IPv6 network of a guest with masquerade. Defaults to fd10:0:2::/120.',
+        }),
+      },
+      { description: 'The default network, which connects all guests.' },
+    ),
     multus: obj(
-      { networkName: str({ minLength: 1, maxLength: 15, description: 'A bridge that exists on the node.' }) },
+      {
+        networkName: str({
+          minLength: 1,
+          maxLength: 317,
+          description:
+            'The name of a NetworkAttachmentDefinition in the namespace of the VM or in "default", or <namespace>/<name>.',
+        }),
+      },
       { required: ['networkName'] },
     ),
   },

@@ -20,6 +20,7 @@ const NAMES: Readonly<Record<string, string>> = {
   stateClaim: 'state claim',
 };
 const MAC = /^interfaces\.(.+)\.macAddress$/;
+const ADDRESSES = /^interfaces\.(.+)\.addresses$/;
 const SMBIOS = 'smbios.';
 
 /**
@@ -108,6 +109,8 @@ function renderPlainChange({ field, from, to }: IdentityChange): string[] {
 function nameOf(field: string): string {
   const [, nic] = MAC.exec(field) ?? [];
   if (nic !== undefined) return `MAC of ${nic}`;
+  const [, addressed] = ADDRESSES.exec(field) ?? [];
+  if (addressed !== undefined) return `address of ${addressed}`;
   if (field.startsWith(SMBIOS)) return `SMBIOS ${field.slice(SMBIOS.length)}`;
   return Object.hasOwn(NAMES, field) ? (NAMES[field] ?? field) : field;
 }
@@ -240,6 +243,7 @@ function shortenValue(value: unknown): string {
 
 function valueText(value: unknown): string {
   if (value === undefined) return '';
+  if (Array.isArray(value)) return value.map(valueText).join(', ');
   if (!isRecord(value)) return typeof value === 'string' ? value : JSON.stringify(value);
   return Object.entries(value)
     .map(([key, part]) => `${key}=${isRecord(part) ? `(${valueText(part)})` : valueText(part)}`)

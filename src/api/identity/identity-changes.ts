@@ -3,7 +3,8 @@
  * history of a record consists of such changes: replayed in order they lead from state to state, reverted they lead
  * back. Pure.
  *
- *   firmware.uuid  firmware.serial  smbios.<string>  interfaces.<name>.macAddress  machine.type  stateClaim
+ *   firmware.uuid  firmware.serial  smbios.<string>  interfaces.<name>.macAddress  interfaces.<name>.addresses
+ *   machine.type  stateClaim
  *   devices.<id>           a whole row: in `to` if the device was added, in `from` if it was removed
  *   devices.<id>.<part>    address, bootOrder, plugged ... of a device in both states
  */
@@ -25,7 +26,10 @@ export function buildIdentityState(spec: IdentitySpec, status: IdentityStatus = 
   set('firmware.uuid', spec.firmware?.uuid);
   set('firmware.serial', spec.firmware?.serial);
   for (const [name, text] of Object.entries(spec.smbios ?? {})) set(`smbios.${name}`, text);
-  for (const { name, macAddress } of spec.interfaces ?? []) set(macField(name), macAddress);
+  for (const { name, macAddress, addresses = [] } of spec.interfaces ?? []) {
+    set(macField(name), macAddress);
+    if (addresses.length > 0) set(addressesField(name), addresses);
+  }
   set('machine.type', status.machine?.type);
   set('stateClaim', status.stateClaim);
   for (const device of status.devices ?? []) set(`${DEVICE_PREFIX}${device.id}`, device);
@@ -33,6 +37,7 @@ export function buildIdentityState(spec: IdentitySpec, status: IdentityStatus = 
 }
 
 export const macField = (name: string) => `interfaces.${name}.macAddress`;
+export const addressesField = (name: string) => `interfaces.${name}.addresses`;
 
 /** Returns the changes that lead from one state to the other, in a fixed order; none if the states are equal. */
 export function diffIdentityStates(before: IdentityState, after: IdentityState): IdentityChange[] {

@@ -8,6 +8,8 @@ import { topologyOf } from '#api/domain/cpu.ts';
 import type { DomainSpec } from '#api/domain/domain.ts';
 import { interfacesOf } from '#api/devices/attached-interfaces.ts';
 import { derivedMacOf } from '#api/virtual-machine-identity/restored-vm.ts';
+import { addressDifferences } from '#api/identity/identity-diff-addresses.ts';
+import type { GuestNetwork } from '#api/network/guest-network.ts';
 import { agentDifferences, deviceDifferences } from '#api/identity/identity-diff-devices.ts';
 import { portDifferences } from '#api/identity/identity-diff-ports.ts';
 import { bootDifference } from '#api/identity/identity-diff-boot.ts';
@@ -34,9 +36,11 @@ export interface DiffInput {
   readonly record?: VirtualMachineIdentity | undefined;
   readonly vmi?: VirtualMachineInstance | undefined;
   readonly configuration: Configuration;
+  /** The default network, if there is one and the user may read it. */
+  readonly network?: GuestNetwork | undefined;
 }
 
-export function identityDiff({ vm, record, vmi, configuration }: DiffInput): Difference[] {
+export function identityDiff({ vm, record, vmi, configuration, network }: DiffInput): Difference[] {
   const owns = (object: VirtualMachineIdentity | VirtualMachineInstance | undefined): boolean =>
     object !== undefined && !isDeletingRecord(object) && controllerUid(object) === vm.metadata.uid;
   const seen = collectLastSeen(owns(record) ? record : undefined, owns(vmi) ? vmi : undefined);
@@ -48,6 +52,7 @@ export function identityDiff({ vm, record, vmi, configuration }: DiffInput): Dif
     ...machineDifferences(machine, next.domain.machine?.type ? TEMPLATE : DEFAULT_MACHINE, seen),
     ...hardwareDifferences(next.domain, seen),
     ...macDifferences(vm, next, seen),
+    ...addressDifferences(vm, owns(record) ? (record?.spec ?? {}) : {}, network),
     ...deviceDifferences(next, seen, machine),
     ...portDifferences(next, seen, machine),
     ...agentDifferences({ metadata: vm.spec.template.metadata ?? {}, spec: next }, seen),

@@ -4,12 +4,13 @@
  * change. Pure.
  *
  *   created                        the VM itself
- *   firmware.uuid, firmware.serial, machine.type, interfaces.<name>.macAddress
+ *   firmware.uuid, firmware.serial, machine.type, interfaces.<name>.macAddress, interfaces.<name>.addresses
  *   bootOrder                      the boot order of all disks and interfaces
  *   disks.<name>, interfaces.<name>   a disk or an interface was added, removed or changed
  *   devices                        any other device, and the firmware
  */
-import { macField } from '#api/identity/identity-changes.ts';
+import { addressesField, macField } from '#api/identity/identity-changes.ts';
+import { requestedAddressesIn } from '#api/network/requested-addresses.ts';
 import { formatPointer } from '#kube/patches/json-pointer.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 import type { JsonPatchOperation } from '#api/verbs/verb.ts';
@@ -121,6 +122,10 @@ export function identityParts(vm: unknown): Map<string, unknown> {
     if (bootOrder !== undefined) order.push([nic.name, bootOrder]);
   }
   if (order.length > 0) set('bootOrder', order);
+  for (const at of [['metadata'], ['spec', 'template', 'metadata']]) {
+    const requested = requestedAddressesIn(valueAt(vm, ...at, 'annotations'));
+    for (const [name, addresses] of Object.entries(requested)) set(addressesField(name), addresses);
+  }
   return parts;
 }
 

@@ -15,6 +15,8 @@ interface IdentitySummary {
   readonly machine: string;
   /** `mac` is '' if neither the record nor the template has one. */
   readonly macs: readonly { readonly name: string; readonly mac: string }[];
+  /** The recorded addresses on the default network; absent if there are none. */
+  readonly addresses?: readonly { readonly name: string; readonly addresses: readonly string[] }[];
   /** RFC 3339: the time of the last entry of the history; '' if there is none. */
   readonly unchangedSince: string;
   readonly lastChange: string;
@@ -29,12 +31,16 @@ export function summarizeIdentity(vm: Pick<VirtualMachine, 'spec'>, record: Virt
     name,
     mac: (recorded.get(name) || macAddress || '').toLowerCase(),
   }));
+  const addresses = (record.spec.interfaces ?? []).flatMap(({ name, addresses: own = [] }) =>
+    own.length === 0 ? [] : [{ name, addresses: own }],
+  );
   const last = record.status?.history?.at(-1);
   return {
     uuid: uuid ?? '',
     serial: serial ?? '',
     machine: record.status?.machine?.type ?? '',
     macs,
+    ...(addresses.length > 0 && { addresses }),
     unchangedSince: last?.at ?? '',
     lastChange: last?.what ?? '',
   };

@@ -1,7 +1,7 @@
 /**
  * The identity record of a VM: same name and namespace, owned by the VM. Every later start is built from it.
  *
- *   spec     firmware and MACs; written by controllers/vm before each start
+ *   spec     firmware, MACs and IP addresses; written by controllers/vm before each start
  *   status   the resolved machine type, every device with its address, the claim of persistent state, and the history of
  *            these and of the spec; written by controllers/device-map
  */
@@ -30,10 +30,13 @@ const identitySpec = obj({
         fromTemplate: bool({
           description: 'True if the address comes from the template of the VM; absent if it was derived.',
         }),
+        addresses: list(str(), {
+          description: 'The IP addresses on the default network (NetworkAddress); absent if it has none.',
+        }),
       },
       { required: ['name', 'macAddress'] },
     ),
-    { description: 'The MAC addresses of all interfaces.' },
+    { description: 'The MAC addresses of all interfaces, and their IP addresses on the default network.' },
   ),
 });
 
@@ -41,8 +44,8 @@ const identityChange = obj(
   {
     field: str({
       description:
-        'The changed field: firmware.uuid, interfaces.<name>.macAddress, machine.type, stateClaim, devices.<id> for a device ' +
-        'that was added or removed, devices.<id>.address for a part of one ...',
+        'The changed field: firmware.uuid, interfaces.<name>.macAddress, interfaces.<name>.addresses, machine.type, ' +
+        'stateClaim, devices.<id> for a device that was added or removed, devices.<id>.address for a part of one ...',
     }),
     from: anything({ description: 'The value before the change; absent if there was none.' }),
     to: anything({ description: 'The value after the change; absent if there is none.' }),

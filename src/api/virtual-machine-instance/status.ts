@@ -57,6 +57,7 @@ export const vmiStatus = obj({
       ipAddress: str(),
       ipAddresses: list(str()),
       interfaceName: str(),
+      podInterfaceName: str(),
       infoSource: str(),
       linkState: str(),
     }),
@@ -121,4 +122,9 @@ export const AGENT_FIELDS = [
   'fsFreezeStatus',
 ] as const satisfies readonly (keyof VmiStatus)[];
 /** Conditions that only the node agent writes. */
-export type AgentCondition = 'Paused' | 'AgentConnected' | 'SoftwareEmulation' | 'DeviceChangePending';
+export type AgentCondition =
+  | 'Paused'
+  | 'AgentConnected'
+  | 'SoftwareEmulation'
+  | 'UserModeNetwork'
+  | 'DeviceChangePending';

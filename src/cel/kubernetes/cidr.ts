@@ -4,16 +4,9 @@ import { bytesCost } from '#cel/limits/budget.ts';
 import { func, method } from '#cel/extensions/overload.ts';
 import { quoteCost, quoteForMessage } from '#cel/extensions/go-quote.ts';
 import { THROW_COST } from '#cel/extensions/throw-cost.ts';
-import { CelIp, IP, isIPv4Mapped, parseIp } from '#cel/kubernetes/ip.ts';
-import type { IpAddress } from '#cel/kubernetes/ip-address.ts';
-import {
-  FORMAT_COST,
-  IpAddressError,
-  PARSE_COST,
-  bitsOf,
-  formatIpAddress,
-  parseIpAddress,
-} from '#cel/kubernetes/ip-address.ts';
+import { CelIp, FORMAT_COST, goParseMessage, IP, isIPv4Mapped, PARSE_COST, parseIp } from '#cel/kubernetes/ip.ts';
+import type { IpAddress } from '#lib/ip-address.ts';
+import { IpAddressError, bitsOf, formatIpAddress, parseIpAddress } from '#lib/ip-address.ts';
 import type { Library } from '#cel/library.ts';
 import { BOOL, INT, STRING, opaque } from '#cel/type.ts';
 import { CelFault, CelOpaque } from '#cel/value.ts';
@@ -125,7 +118,7 @@ function parsePrefix(text: string): CelCidr | string {
     if (Number(bits) > bitsOf(family)) return 'prefix length out of range';
     return new CelCidr({ family, value }, Number(bits));
   } catch (error) {
-    if (error instanceof IpAddressError) return error.message;
+    if (error instanceof IpAddressError) return goParseMessage(error);
     throw error;
   }
 }

@@ -4,19 +4,23 @@ import { bytesCost } from '#cel/limits/budget.ts';
 import { func, method } from '#cel/extensions/overload.ts';
 import { quoteCost, quoteForMessage } from '#cel/extensions/go-quote.ts';
 import { THROW_COST } from '#cel/extensions/throw-cost.ts';
-import type { IpAddress } from '#cel/kubernetes/ip-address.ts';
-import {
-  FORMAT_COST,
-  IpAddressError,
-  PARSE_COST,
-  formatIpAddress,
-  parseIpAddress,
-} from '#cel/kubernetes/ip-address.ts';
+import type { IpAddress } from '#lib/ip-address.ts';
+import { IpAddressError, formatIpAddress, parseIpAddress } from '#lib/ip-address.ts';
 import type { Library, Overload } from '#cel/library.ts';
 import { BOOL, INT, STRING, opaque } from '#cel/type.ts';
 import { CelFault, CelOpaque } from '#cel/value.ts';
 
 export const IP = opaque('net.IP');
+
+/** Units for parsing an address, in addition to its length. */
+export const PARSE_COST = 50;
+/** Units for formatting an address. */
+export const FORMAT_COST = 50;
+
+/** Returns the message of Go for an invalid address. */
+export function goParseMessage({ text, problem, at }: IpAddressError): string {
+  return `ParseAddr(${quoteForMessage(text)}): ${problem}${at === '' ? '' : ` (at ${quoteForMessage(at)})`}`;
+}
 
 export class CelIp extends CelOpaque {
   override readonly type = IP;
@@ -78,7 +82,7 @@ export function parseIp(budget: Budget, text: string): CelIp | CelFault {
     if (!(error instanceof IpAddressError)) throw error;
     budget.charge(THROW_COST + quoteCost(text));
     return new CelFault(
-      `IP Address ${quoteForMessage(text)} parse error during conversion from string: ${error.message}`,
+      `IP Address ${quoteForMessage(text)} parse error during conversion from string: ${goParseMessage(error)}`,
     );
   }
 }

@@ -5,6 +5,7 @@ import { scp } from '#cli/commands/access/scp.ts';
 import { ssh } from '#cli/commands/access/ssh.ts';
 import { completeCommand, completion } from '#cli/commands/completion/completion.ts';
 import { create } from '#cli/commands/create/create-vm.ts';
+import { expose } from '#cli/commands/expose/expose.ts';
 import { expand } from '#cli/commands/expand.ts';
 import { exportGroup } from '#cli/commands/export/export.ts';
 import { guestInfoCommands } from '#cli/commands/guest-info.ts';
@@ -33,7 +34,19 @@ export const sharedFlags = {
 };
 
 export const commands: readonly VirtctlEntry[] = [
-  ...[addVolume, removeVolume, completion, console, create, expand, exportGroup, identity, imageUpload, importGroup],
+  ...[
+    addVolume,
+    removeVolume,
+    completion,
+    console,
+    create,
+    expand,
+    exportGroup,
+    expose,
+    identity,
+    imageUpload,
+    importGroup,
+  ],
   ...[migrate, migrateCancel, portForward, protect, unprotect, scp, ssh, state, update, version, vnc],
   ...[clone, restore, snapshot],
   ...guestInfoCommands,

@@ -1,6 +1,7 @@
 /** Reads the objects that belong to one VM: the VM, its identity record, its instance, the settings, its claims. */
 import { configurationOf, type Configuration } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
+import { DEFAULT_NETWORK, GUEST_NETWORKS, type GuestNetwork } from '#api/network/guest-network.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
@@ -58,6 +59,16 @@ export async function findInstance(
 ): Promise<Stored<VirtualMachineInstance> | undefined> {
   const vmi = await findObject(api, VIRTUAL_MACHINE_INSTANCES, metadata.name);
   return vmi !== undefined && controllerUid(vmi) === metadata.uid ? vmi : undefined;
+}
+
+/** Returns the default network; undefined if there is none, or if the user may not read it. */
+export async function findGuestNetwork(api: Api): Promise<Stored<GuestNetwork> | undefined> {
+  try {
+    return await findObject(api, GUEST_NETWORKS, DEFAULT_NETWORK);
+  } catch (error) {
+    if (isApiError(error, 'Forbidden')) return undefined;
+    throw error;
+  }
 }
 
 /** Reads the settings. If the user may not read them, reports this and returns the defaults. */

@@ -35,9 +35,9 @@ export const importFlags = {
   network: listFlag(
     {
       name: 'network',
-      help: 'network=bridge: the bridge of the node, or pod, for a network in the file; can be repeated.',
+      help: 'network=name: the NetworkAttachmentDefinition, or pod, for a network in the file; can be repeated.',
     },
-    'network=bridge',
+    'network=name',
   ),
   newIdentity: switchFlag({
     name: 'new-identity',

@@ -23,7 +23,7 @@ export interface ImportOptions {
   readonly stateModes?: StateModes | undefined;
   /** Claims that already have the content of a disk, by disk name. */
   readonly claims: ReadonlyMap<string, string>;
-  /** `pod` or a bridge of the node, by network of the file. */
+  /** `pod` or the name of a NetworkAttachmentDefinition, by network of the file. */
   readonly networks: ReadonlyMap<string, string>;
   /** Secrets that already have the cloud-init data of a disk, by disk name. */
   readonly secrets?: ReadonlyMap<string, string>;
@@ -174,7 +174,7 @@ function findStateUpload({ state }: MachineDescription, vmName: string): Upload[
   return [{ volume: STATE_VOLUME, claim: stateClaimFor(vmName), file: state.file, format: 'raw' }];
 }
 
-/** Parses `disk=claim` and `network=bridge`. Returns an error message if one is invalid. */
+/** Parses `disk=claim` and `network=name`. Returns an error message if one is invalid. */
 export function parsePairs(flag: string, texts: readonly string[]): ReadonlyMap<string, string> | string {
   const pairs = new Map<string, string>();
   for (const text of texts) {

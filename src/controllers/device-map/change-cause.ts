@@ -4,7 +4,7 @@
  * event during which they were found: a start, a migration or an import. Pure.
  */
 import { chipsetOf } from '#api/devices/chipset.ts';
-import { devicePartOf, macField } from '#api/identity/identity-changes.ts';
+import { devicePartOf } from '#api/identity/identity-changes.ts';
 import {
   type Edit,
   type Edits,
@@ -114,15 +114,17 @@ export function lossCause(
   return importedDevicesOf(vm) === undefined ? undefined : { cause: rebuildCause(IMPORT_SOURCE) };
 }
 
-/** Returns the cause of a change of firmware, SMBIOS strings or MAC addresses, which the spec of the record has. */
+/** Returns the cause of a change of firmware, SMBIOS strings, MAC or IP addresses, which the spec of the record has. */
 function specCause(known: CauseInputs, change: IdentityChange): ChangeCause {
-  const { vm, edits, history, isNew, occasion, loss } = known;
+  const { vm, edits, history, isNew, occasion, loss, instance } = known;
   const { field, from, to } = change;
   if (isNew && loss !== undefined) return loss;
   const edit = newest(edits.get(field), field.startsWith('interfaces.') ? edits.get(nicPart(field)) : undefined);
   if (edit !== undefined && (isNew || isNewerThanHistory(edit, history, field))) return editCause(edit);
   if (field === 'firmware.uuid' && to === legacyUuid(vm.metadata.name)) return { cause: LEGACY_RULE };
   if (isNew) return firstCause(vm, edits);
+  // They are assigned when an instance starts.
+  if (field.endsWith('.addresses') && instance !== undefined) return startCause(instance);
   // Older versions did not record MAC addresses of the template.
   if (field.startsWith('interfaces.') && from === undefined) return { cause: NEWLY_RECORDED };
   return field.startsWith('smbios.') ? occasion : { cause: EDIT };
@@ -183,7 +185,8 @@ function partOf(id: string): string | undefined {
   return id.startsWith('nic-') ? `interfaces.${id.slice('nic-'.length)}` : undefined;
 }
 
-const nicPart = (field: string) => field.slice(0, -macField('').length + 'interfaces.'.length);
+/** Returns the part of the interface of a field such as interfaces.<name>.macAddress. */
+const nicPart = (field: string) => field.slice(0, field.lastIndexOf('.'));
 
 function editCause({ by, cause }: Edit): ChangeCause {
   return { cause: cause ?? EDIT, ...(by !== undefined && { by }) };

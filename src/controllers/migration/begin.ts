@@ -3,6 +3,7 @@
  * target. Their names are recorded first, so that a repeated attempt does not create a second pair. Pure.
  */
 import type { MigrationState } from '#api/migration/migration-state.ts';
+import { hasPodAddresses, podAddressesOf } from '#api/network/pod-addresses.ts';
 import { needsState } from '#api/storage/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { targetDeadline } from '#controllers/migration/target-deadline.ts';
@@ -96,5 +97,7 @@ function buildTargetPod(
   const { addedNodeSelector } = migration.spec;
   const stateView = claim === undefined ? undefined : { claim: claim as Stored<PersistentVolumeClaim> };
   const target = { uid: migration.metadata.uid, sourceNode, sourcePod, addedNodeSelector };
-  return buildLauncherPod(vmi, claims, { state: stateView, target, policy });
+  // The guest keeps its network: a pod without addresses has a guest whose network is inside QEMU.
+  const addresses = hasPodAddresses(sourcePod) ? podAddressesOf(sourcePod) : undefined;
+  return buildLauncherPod(vmi, claims, { state: stateView, target, policy, addresses });
 }

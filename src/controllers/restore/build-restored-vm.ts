@@ -2,8 +2,9 @@
  * Builds the VM that a restore writes: the spec of the snapshot on the restored claims. Its identity depends on the
  * name:
  *
- *   same name      firmware uuid, serial and MACs of the snapshot; without a uuid in the snapshot, the legacy uuid
- *   another name   the same, unless another VM has that uuid: then none of the three, and admission generates new ones
+ *   same name      firmware uuid, serial, MACs and requested addresses of the snapshot; without a uuid in the snapshot, the
+ *                  legacy uuid
+ *   another name   the same, unless another VM has that uuid: then none of these, and admission generates new ones
  *
  * An existing target keeps its run strategy and its delete protection; a new target is stopped. Pure.
  */
@@ -16,7 +17,7 @@ import {
 import type { Firmware } from '#api/domain/firmware.ts';
 import type { VmiVolume } from '#api/domain/volume.ts';
 import { legacyUuid } from '#api/identity/legacy-uuid.ts';
-import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
+import { LAST_RESTORE_ANNOTATION, REQUESTED_ADDRESSES_ANNOTATION } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VmSpec } from '#api/virtual-machine/schema.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -65,7 +66,7 @@ export function buildExistingVm(world: RestoreWorld, content: ContentSpec, vm: S
     namespace: vm.metadata.namespace,
     ...(Object.keys(merged).length === 0 ? {} : { labels: merged }),
     annotations: {
-      ...vm.metadata.annotations,
+      ...withoutRequest(vm.metadata.annotations),
       ...withoutProtection(annotations),
       [LAST_RESTORE_ANNOTATION]: restoreMark(world.restore),
     },
@@ -73,6 +74,12 @@ export function buildExistingVm(world: RestoreWorld, content: ContentSpec, vm: S
   const run = { ...(runStrategy === undefined ? {} : { runStrategy }), ...(running === undefined ? {} : { running }) };
   const object = { apiVersion: vm.apiVersion, kind: vm.kind, metadata, spec: { ...run, ...spec } };
   return { object: withSerial(object, firmwareOf(vm).serial), legacy: snapshotUuidOf(content).legacy };
+}
+
+/** Removes the addresses that the VM asks for: like its MACs, they become those of the snapshot, or new ones. */
+function withoutRequest(annotations: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const { [REQUESTED_ADDRESSES_ANNOTATION]: _, ...kept } = annotations;
+  return kept;
 }
 
 /** Removes the delete protection of the snapshot: that of the existing VM is more recent. */
@@ -100,7 +107,7 @@ export function buildNewVm(world: RestoreWorld, content: ContentSpec): RestoredV
       name: restore.spec.target.name,
       // Present even if empty, because patches may add to them.
       labels: labels ?? {},
-      annotations: annotations ?? {},
+      annotations: needsNewIdentity(world, content) ? withoutRequest(annotations) : (annotations ?? {}),
     },
     spec: { ...stopped, ...spec, template: withoutName(spec.template) },
   };
@@ -135,7 +142,10 @@ function buildSpec(world: RestoreWorld, content: ContentSpec): VmSpec {
     ? withoutIdentity(template)
     : withUuid(template, snapshotUuidOf(content).uuid);
   const volumes = template.volumes && { volumes: replaceClaims(template.volumes, world.volumes) };
-  return { ...spec, template: { ...spec.template, spec: { ...identified, ...volumes } } };
+  const { annotations, ...metadata } = spec.template.metadata ?? {};
+  const isNew = annotations !== undefined && needsNewIdentity(world, content);
+  const requestless = isNew ? { metadata: { ...metadata, annotations: withoutRequest(annotations) } } : {};
+  return { ...spec, template: { ...spec.template, ...requestless, spec: { ...identified, ...volumes } } };
 }
 
 function withUuid(spec: VmiSpec, uuid: string): VmiSpec {

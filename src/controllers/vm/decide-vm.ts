@@ -7,9 +7,10 @@ import { claimDeletionEvents } from '#controllers/vm/deleted-claims.ts';
 import { firmwareMismatchEvents } from '#controllers/vm/firmware-mismatch.ts';
 import { planHotplug, hotplugFailure } from '#controllers/vm/hotplug/hotplug.ts';
 import { addRecordFinalizer, releaseRecord } from '#controllers/vm/identity/record-finalizer.ts';
-import { adoptRecord, ownRecord, recordIdentity } from '#controllers/vm/identity/identity.ts';
+import { adoptRecord, ownRecord, recordAddresses, recordIdentity } from '#controllers/vm/identity/identity.ts';
 import { isRebuildable, lossEvents, RECORD_LOST } from '#controllers/vm/identity/lost-record.ts';
 import { firmwareFailure, missingFirmware, patchVm } from '#controllers/vm/identity/persist-firmware.ts';
+import { missingNetworksEvents } from '#controllers/vm/missing-networks.ts';
 import { protectionEvents } from '#controllers/vm/protection.ts';
 import { runActionOf } from '#controllers/vm/start/run-strategy.ts';
 import { prepareVm, planStart } from '#controllers/vm/start/start.ts';
@@ -44,6 +45,7 @@ const rules: readonly Rule[] = [
   persistFirmware, // A VM that was stored without a firmware uuid gets it, even if it does not start now.
   completeRecord, // The record of a restored copy gets the uuid and MACs of the copy before the first start.
   recordImport, // An imported VM gets its record before the first start, so that kubectl get vmid shows it.
+  recordNewAddresses, // The record has the addresses that the VM got, so that they come back if they are lost.
   planHotplug, // Changes of disks and interfaces in the template are applied to the running guest if possible.
   startWanted,
 ];
@@ -57,6 +59,7 @@ export function decideVm(world: VmWorld): Plan {
     ...lossEvents(world),
     ...claimDeletionEvents(world),
     ...firmwareMismatchEvents(world),
+    ...missingNetworksEvents(world),
   ];
   return { ...plan, events: [...(plan.events ?? []), ...events] };
 }
@@ -183,6 +186,11 @@ function recordImport(world: VmWorld): Plan | undefined {
   const imported = importedDevicesOf(vm);
   const isKnown = imported !== undefined && !('fault' in imported) && templateSpec(vm).domain.firmware?.uuid;
   return isKnown ? { changes: recordIdentity(world), status: vmStatusOf(world) } : undefined;
+}
+
+function recordNewAddresses(world: VmWorld): Plan | undefined {
+  const changes = world.lock === undefined ? recordAddresses(world) : [];
+  return changes.length === 0 ? undefined : { changes, status: vmStatusOf(world) };
 }
 
 function startWanted(world: VmWorld): Plan | undefined {

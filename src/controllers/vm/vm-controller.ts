@@ -1,11 +1,15 @@
 /**
  * The controller of VirtualMachines. It observes a VM, its instance, its identity record, the claims of its template,
- * claims of other owners that are marked as its state, unfinished snapshots and restores (lock.ts) and VMs with the
- * same firmware uuid, and decides (decide-vm.ts). It creates and deletes the instance; controllers/vmi and the node
+ * claims of other owners that are marked as its state, the definitions of its networks, unfinished snapshots and restores
+ * (lock.ts) and VMs with the same firmware uuid, and decides (decide-vm.ts). It creates and deletes the instance; controllers/vmi and the node
  * agent run it. After the end of a VM it releases the instance and the record.
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
+import { DEFAULT_NETWORK, GUEST_NETWORKS } from '#api/network/guest-network.ts';
+import { NETWORK_ADDRESSES } from '#api/network/network-address.ts';
+import { ownedAddressesOf } from '#api/network/owned-addresses.ts';
+import { ADDRESSES_BY_OWNER, ownerKeyOf } from '#controllers/shared/network/instance-addresses.ts';
 import { macAddressesOf } from '#api/identity/mac-address-index.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { LEGACY_UUID_METRIC } from '#api/identity/legacy-uuid.ts';
@@ -13,6 +17,7 @@ import { isRestartMarked, restartMarkOf } from '#api/machine-types/restart-mark.
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { uuidAdmissionSince, VM_DEFINITION } from '#api/identity/uuid-admission.ts';
 import { isProtected } from '#api/protection/delete-protection.ts';
+import { NETWORK_ATTACHMENT_DEFINITIONS } from '#api/network/network-attachment-definition.ts';
 import { claimNamesOf } from '#api/storage/claim-names.ts';
 import { findStateBlocker } from '#api/storage/claim-vms.ts';
 import {
@@ -58,16 +63,25 @@ import {
 } from '#controllers/shared/indexes/unfinished-by-vm.ts';
 import { persistsLegacyUuid } from '#controllers/vm/identity/persist-firmware.ts';
 import {
+  addressSharerSources,
+  claimedTexts,
   type IdentityHolders,
   ValueHolders,
   vmAndSharerSource,
   type ValueSharers,
 } from '#controllers/vm/identity/value-holders.ts';
+import { definitionKeysOf, findMissingNetworks } from '#controllers/vm/missing-networks.ts';
 import { neededClaimNames } from '#controllers/shared/launcher/needed-volumes.ts';
-import type { DeletedClaim, NeededClaim, SharedMac, VmWorld } from '#controllers/vm/vm-world.ts';
+import type { DeletedClaim, NeededClaim, SharedAddress, SharedMac, VmWorld } from '#controllers/vm/vm-world.ts';
 import { CUSTOM_RESOURCE_DEFINITIONS, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
-import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
+import {
+  type ControllerDefinition,
+  defineController,
+  presenceOnly,
+  source,
+  startController,
+} from '#runtime/controller.ts';
 import { createLiveReader } from '#runtime/live-reader.ts';
 import { EMPTY_PLAN } from '#runtime/plan.ts';
 
@@ -78,6 +92,8 @@ const BY_STATE = 'vm-of-state';
 const UNTYPED = 'untyped';
 /** The name of an index: VMs without a firmware uuid. */
 const WITHOUT_UUID = 'without-uuid';
+/** The name of an index: VMs by the keys of the NetworkAttachmentDefinitions that their networks could mean. */
+const BY_NETWORK_DEFINITION = 'network-definition';
 const CONFIGURATION_KEY = keyOf({ namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME });
 
 const LEGACY_USE = { use: 'vm' };
@@ -111,9 +127,14 @@ function definition({
   const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
   const restores = informer(VIRTUAL_MACHINE_RESTORES);
   const definitions = informer(CUSTOM_RESOURCE_DEFINITIONS);
+  const networkDefinitions = informer(NETWORK_ATTACHMENT_DEFINITIONS);
   const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
+  const addresses = informer(NETWORK_ADDRESSES);
+  const networks = informer(GUEST_NETWORKS);
+  addresses.addIndex(ADDRESSES_BY_OWNER, (address) => [ownerKeyOf(address)]);
   contents.addIndex(CONTENTS_BY_VM, contentVmUids);
   indexVmsByClaim(vms);
+  vms.addIndex(BY_NETWORK_DEFINITION, definitionKeysOf);
   vms.addIndex(UNTYPED, (vm) => (templateSpec(vm).domain.machine?.type ? [] : [UNTYPED]));
   vms.addIndex(WITHOUT_UUID, (vm) => (firmwareUuidOf(vm) === undefined ? [WITHOUT_UUID] : []));
   // Includes VMs without persistent state now: their status may name the claim of earlier state.
@@ -122,12 +143,20 @@ function definition({
   snapshots.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedSnapshot);
   restores.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore);
   const readLive = createLiveReader(client);
+  const sharedAddresses = new ValueHolders();
   const holders: IdentityHolders = { uuids: new ValueHolders(), macs: new ValueHolders() };
   const legacyUuids = metrics.counter(LEGACY_UUID_METRIC);
   legacyUuids.add(LEGACY_USE, 0);
   metrics.gaugeFunc(
     { name: 'selfsame_duplicate_firmware_uuids', help: 'VMs whose firmware uuid another VM has, too.' },
     () => holders.uuids.sharingCount,
+  );
+  metrics.gaugeFunc(
+    {
+      name: 'selfsame_duplicate_network_addresses',
+      help: 'IP addresses of VMs on the default network that another VM has or asks for, too.',
+    },
+    () => sharedAddresses.sharingCount,
   );
   metrics.gaugeFunc(
     { name: 'selfsame_duplicate_mac_addresses', help: 'MAC addresses of VMs that another VM has, too.' },
@@ -218,6 +247,23 @@ function definition({
     });
   }
 
+  function addressSharersOf(vm: Stored<VirtualMachine>, record: Stored<VirtualMachineIdentity> | undefined) {
+    const own = ownRecord({ vm, identity: record });
+    return claimedTexts(vm, own).flatMap((address): SharedAddress[] => {
+      const sharers = sharedAddresses.sharersOf(address, objectKey(vm));
+      return sharers === undefined ? [] : [{ address, sharers }];
+    });
+  }
+
+  function addressesOf(vm: Stored<VirtualMachine>, vmi: Stored<VirtualMachineInstance> | undefined) {
+    const held = addresses.byIndex(ADDRESSES_BY_OWNER, objectKey(vm));
+    return ownedAddressesOf(
+      held.filter(({ spec }) => spec.owner.uid === vm.metadata.uid),
+      networks.get(DEFAULT_NETWORK),
+      vmi,
+    );
+  }
+
   /**
    * Reads the VM from the server before it becomes an owner: an instance whose owner is gone would be
    * garbage-collected.
@@ -264,6 +310,10 @@ function definition({
     concurrency: CONCURRENCY,
     sources: [
       vmAndSharerSource(vms, holders),
+      ...addressSharerSources(vms, identities, sharedAddresses),
+      source(addresses, (address) => [ownerKeyOf(address)]),
+      // Decides whether the next instance asks for the addresses of the record.
+      source(networks, () => vms.list().map(objectKey)),
       // A claim that is a disk of another VM is not the state of this one.
       source(vms, vmsOfDisks, { part: (vm) => [isProtected(vm), ...allClaimKeysOfVm(vm)] }),
       // Instances and records have the name of their VM.
@@ -276,6 +326,11 @@ function definition({
       source(contents, contentVmKeys),
       // A new default machine type concerns the VMs without one; a running VM may need a restart for it.
       source(kubevirts, () => vms.byIndex(UNTYPED, UNTYPED).map(objectKey)),
+      source(
+        networkDefinitions,
+        (definition) => vms.byIndex(BY_NETWORK_DEFINITION, objectKey(definition)).map(objectKey),
+        { part: presenceOnly },
+      ),
       source(definitions, ({ metadata }) =>
         metadata.name === VM_DEFINITION ? vms.byIndex(WITHOUT_UUID, WITHOUT_UUID).map(objectKey) : [],
       ),
@@ -306,6 +361,10 @@ function definition({
         restoredVolumes: restoredVolumesOf(vm),
         sharers: sharersOf(vm),
         sharedMacs: macSharersOf(vm),
+        missingNetworks: findMissingNetworks(vm, (name) => networkDefinitions.get(name) !== undefined),
+        sharedAddresses: addressSharersOf(vm, cachedRecord),
+        addresses: addressesOf(vm, own ? named : undefined),
+        network: networks.get(DEFAULT_NETWORK),
         claims: claimsOf(vm),
         deletedClaims: deletedClaimsOf(vm),
         stateConflicts: stateConflictsOf(vm),

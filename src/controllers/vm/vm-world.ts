@@ -1,6 +1,8 @@
 /** Everything that a decision about one VirtualMachine may know. */
 import type { VmLock } from '#controllers/vm/lock.ts';
 import type { ValueSharers } from '#controllers/vm/identity/value-holders.ts';
+import type { GuestNetwork } from '#api/network/guest-network.ts';
+import type { OwnedAddresses } from '#api/network/owned-addresses.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
@@ -12,6 +14,11 @@ import type { Stored } from '#kube/meta.ts';
 
 export interface SharedMac {
   readonly macAddress: string;
+  readonly sharers: ValueSharers;
+}
+
+export interface SharedAddress {
+  readonly address: string;
   readonly sharers: ValueSharers;
 }
 
@@ -42,6 +49,14 @@ export interface VmWorld {
   readonly sharers?: ValueSharers;
   /** The MAC addresses of the VM that other VMs have, too. */
   readonly sharedMacs?: readonly SharedMac[];
+  /** Names of networks of the template for which there is no NetworkAttachmentDefinition. */
+  readonly missingNetworks?: readonly string[];
+  /** The addresses that the VM owns on the default network. */
+  readonly addresses?: OwnedAddresses;
+  /** The default network, if there is one. */
+  readonly network?: GuestNetwork | undefined;
+  /** The addresses of the VM that other VMs have or ask for, too. */
+  readonly sharedAddresses?: readonly SharedAddress[];
   /** The claims that a start needs. */
   readonly claims: readonly NeededClaim[];
   /** Names of the claims of the VM that are being deleted: disks of its template, and its persistent state. */

@@ -43,17 +43,26 @@ export function decideVmi(world: VmiWorld): Plan {
 }
 
 function planLaunch(world: VmiWorld): Change[] {
-  const { vmi, claims, state, policy } = world;
+  const { vmi, claims, state, policy, addresses } = world;
   if (findLaunchRefusal(world) !== undefined) return [];
   if (state?.kind === 'wanted') {
     const object = buildStateClaim(vmi, state.storage, stateSuffixOf(vmi.metadata.uid));
     const why = `Created PersistentVolumeClaim ${object.metadata.name} for the persistent state of the VM`;
     return [{ do: 'create', type: PERSISTENT_VOLUME_CLAIMS, object, why }];
   }
-  if (awaitsVolumes(world)) return [];
-  const object = buildLauncherPod(vmi, claims, { state: state?.kind === 'exists' ? state : undefined, policy });
+  if (awaitsVolumes(world) || awaitsAddresses(world)) return [];
+  const object = buildLauncherPod(vmi, claims, {
+    state: state?.kind === 'exists' ? state : undefined,
+    policy,
+    addresses: addresses?.addresses,
+  });
   const why = `Created virtual machine pod ${object.metadata.name}`;
   return [{ do: 'create', type: PODS, object, why }];
+}
+
+/** Reports whether addresses that the pod names do not exist yet; controllers/network-address is about to create them. */
+function awaitsAddresses({ addresses }: VmiWorld): boolean {
+  return addresses !== undefined && addresses.addresses === undefined;
 }
 
 /** Returns the status that reports a pod or state claim that could not be created, or undefined if none failed. */

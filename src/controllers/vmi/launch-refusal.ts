@@ -1,6 +1,7 @@
 /**
  * Finds the reason why the launcher pod cannot be created: an active migration of an earlier guest of the same name, a
- * claim of a disk that is missing or that another guest uses, or persistent state without usable storage. Pure.
+ * claim of a disk that is missing or that another guest uses, persistent state without usable storage, or an address that
+ * another VM has. Pure.
  */
 import { CLAIM_IN_USE } from '#api/storage/disk-use.ts';
 import { STATE_CONFLICT } from '#api/storage/state-conflict.ts';
@@ -10,7 +11,7 @@ import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { objectKey } from '#client/object-key.ts';
 import { neededClaimNames } from '#controllers/shared/launcher/needed-volumes.ts';
 
-type View = Pick<VmiWorld, 'vmi' | 'claims' | 'heldClaims' | 'state' | 'isMigrationActive'>;
+type View = Pick<VmiWorld, 'vmi' | 'claims' | 'heldClaims' | 'state' | 'isMigrationActive' | 'addresses'>;
 
 export const FAILED_STATE_CREATE = 'FailedBackendStorageCreate';
 const STATE_NOT_READY = 'BackendStorageNotReady';
@@ -29,7 +30,7 @@ function checkActiveMigration({ isMigrationActive }: View): LaunchRefusal | unde
 
 /** Returns a reason that does not pass by itself; it is also reported in an Event. */
 export function findLastingRefusal(view: View): LaunchRefusal | undefined {
-  return findMissingClaim(view) ?? checkHeldClaims(view) ?? checkState(view);
+  return findMissingClaim(view) ?? checkHeldClaims(view) ?? checkState(view) ?? view.addresses?.problem;
 }
 
 function checkHeldClaims({ vmi, heldClaims }: View): LaunchRefusal | undefined {

@@ -7,9 +7,13 @@
  */
 import { describeUnofferedType, offeredTypeNames } from '#api/machine-types/offered-types.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { NetworkAddress } from '#api/network/network-address.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
+import { indexUnplaced, unplacedKeysIn } from '#controllers/shared/indexes/unplaced-instances.ts';
+import { observeInstanceAddresses } from '#controllers/shared/network/instance-addresses.ts';
 import { claimKeysOfVolume } from '#controllers/shared/indexes/claim-keys.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
@@ -70,8 +74,6 @@ const BY_WRITTEN_CLAIM = 'vmi-of-written-claim';
 const BY_UID = 'vmi-by-uid';
 /** The name of an index: launcher pods for which the scheduler has found no node. */
 const UNSCHEDULED_LAUNCHERS = 'unscheduled-launchers';
-/** The name of an index: instances without a guest, by their namespace and by ''. */
-const UNPLACED = 'vmi-unplaced';
 
 export const vmiController: PlaneController = {
   account: 'vmi-controller',
@@ -88,9 +90,10 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   const nodes = informer(NODES);
   const quotas = informer(RESOURCE_QUOTAS);
   const kubevirts = informer(KUBEVIRTS);
+  const vms = informer(VIRTUAL_MACHINES);
   quotas.addIndex(QUOTAS_BY_NAMESPACE, quotaNamespaces);
-  vmis.addIndex(UNPLACED, (vmi) => (hasNoGuest(vmi) ? ['', vmi.metadata.namespace ?? ''] : []));
-  const unplacedIn = (namespace: string) => vmis.byIndex(UNPLACED, namespace).map(objectKey);
+  indexUnplaced(vmis);
+  const unplacedIn = (namespace: string) => unplacedKeysIn(vmis, namespace);
   vmis.addIndex(BY_CLAIM, claimKeysOf);
   vmis.addIndex(BY_WRITTEN_CLAIM, (vmi) => keysOfClaims(vmi, writtenClaimNames(vmi)));
   vmis.addIndex(BY_UID, ({ metadata }) => [metadata.uid]);
@@ -98,6 +101,7 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   const endedPods = new EndedPods(pods, { vmis, hasInstance, signal });
   const arrivals = new ArrivalOrder(vmis, signal);
   const states = createStateObserver(parts);
+  const addresses = observeInstanceAddresses(parts);
   const migrations = observeActiveMigrations(parts);
   pods.addIndex(LAUNCHERS_BY_INSTANCE, launcherIndexKeys);
   pods.addIndex(LAUNCHERS_BY_NODE, launcherNodes);
@@ -126,6 +130,14 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
     return pod !== undefined && isLauncherOf(pod, vmi) ? pod : undefined;
   }
 
+  /** The cache is enough: controllers/network-address asks the server, and the launch waits for its writes. */
+  const isAbandoned =
+    (vmi: Vmi) =>
+    ({ spec: { owner } }: NetworkAddress) => {
+      const cached = owner.kind === 'VirtualMachine' ? vms.get(keyOf(owner)) : vmi;
+      return cached?.metadata.uid !== owner.uid;
+    };
+
   return defineController<VmiWorld>({
     name: 'vmi-controller',
     type: VIRTUAL_MACHINE_INSTANCES,
@@ -145,6 +157,7 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
       // A quota decides about the limits of new pods, and its use about whether they can be created.
       source(quotas, ({ metadata }) => unplacedIn(metadata.namespace ?? '')),
       source(kubevirts, () => unplacedIn(''), { part: ({ spec }) => spec?.configuration?.developerConfiguration }),
+      ...addresses.sources,
       ...states.sources,
       ...migrations.sources,
     ],
@@ -170,6 +183,7 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
         claims: views,
         heldClaims: findHeldClaims(vmi, views, claimUsersIn(namespace)),
         state,
+        ...(pod === undefined && { addresses: addresses.plan(vmi, isAbandoned(vmi)) }),
         isMigrationActive: migrations.has(key),
         machineProblem: findMachineProblem(vmi, pod, nodes),
         isNodeReachable: isReachable(node),
@@ -181,10 +195,6 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
     conclude: concludeVmi,
     subject: ({ vmi }) => vmi,
   });
-}
-
-function hasNoGuest({ status }: Vmi): boolean {
-  return status?.phase === undefined || status.phase === 'Pending' || status.phase === 'Scheduling';
 }
 
 /** Returns the claims in the spec, and those that the guest has not released yet. */

@@ -1,4 +1,5 @@
 /** Everything that a decision about one VirtualMachineInstance may know. */
+import type { AddressPlan } from '#api/network/plan-addresses.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { StateStorage } from '#controllers/shared/persistent-state/select-storage.ts';
 import type { ClaimView } from '#controllers/shared/launcher/claim-views.ts';
@@ -35,6 +36,8 @@ export interface VmiWorld {
   readonly heldClaims: readonly HeldClaim[];
   /** The persistent state of an instance that has such: the claim that its pod names or will name. */
   readonly state?: VmiStateView;
+  /** The addresses of an instance on the default network, until its launcher pod has them. */
+  readonly addresses?: AddressPlan | undefined;
   /** True if this instance, or an earlier one of the same name, has an active migration. */
   readonly isMigrationActive: boolean;
   /** A sentence about the machine type, if the pod cannot be scheduled and no node offers that type. */

@@ -16,11 +16,13 @@ import { serviceAccountController } from '#engine/controllers/service-accounts/s
 import { policyStatusController } from '#engine/controllers/validating-admission-policy.ts';
 import { crdController } from '#engine/controllers/custom-resource-definition.ts';
 import { disruptionController } from '#engine/controllers/disruption/disruption.ts';
+import { endpointSliceController } from '#engine/controllers/endpoint-slice/endpoint-slice.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { garbageCollector } from '#engine/controllers/garbage-collector/garbage-collector.ts';
 import { accountUser, BOOTSTRAP, INFORMERS } from '#engine/controllers/identities.ts';
 import { jobController } from '#engine/controllers/job/job-controller.ts';
 import { ENGINE_NAMESPACES } from '#engine/controllers/kinds.ts';
+import { loadBalancerController } from '#engine/controllers/load-balancer.ts';
 import { namespaceController } from '#engine/controllers/namespace/namespace.ts';
 import { nodeLifecycleController } from '#engine/controllers/node-lifecycle/node-lifecycle.ts';
 import { persistentVolumeBinder } from '#engine/controllers/persistent-volume/binder.ts';
@@ -51,6 +53,8 @@ interface ControllerOptions {
   readonly core: ControlledCore;
   /** The CA certificate that clients in pods trust. */
   readonly caPem: string;
+  /** True if Services of type LoadBalancer get the addresses of the nodes. */
+  readonly loadBalancer?: boolean | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -60,7 +64,7 @@ export interface RunningControllers {
   stop(): Promise<void>;
 }
 
-function controllersOf({ core, caPem }: ControllerOptions): readonly EngineController[] {
+function controllersOf({ core, caPem, loadBalancer }: ControllerOptions): readonly EngineController[] {
   return [
     crdController,
     namespaceController,
@@ -71,6 +75,8 @@ function controllersOf({ core, caPem }: ControllerOptions): readonly EngineContr
     schedulerController,
     nodeLifecycleController,
     disruptionController,
+    endpointSliceController,
+    ...(loadBalancer === true ? [loadBalancerController] : []),
     persistentVolumeBinder,
     claimProtection,
     volumeProtection,

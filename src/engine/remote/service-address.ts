@@ -1,11 +1,12 @@
 /**
- * Resolves the address of a Service, for webhooks and aggregated APIs. There is no service network: the Service or its
- * EndpointSlices must contain an address that this machine can reach. Makes no calls.
+ * Resolves the address of a Service, for webhooks and aggregated APIs. The engine does not use allocated cluster IPs,
+ * which only nodes route: the Service or its EndpointSlices must contain an address that this machine can reach. Makes no
+ * calls.
  */
 import { randomInt } from 'node:crypto';
 import { isIP } from 'node:net';
 import { decodeStored } from '#engine/encoding/stored-object.ts';
-import { SERVICE_NAME_LABEL } from '#engine/registry/kinds/endpoint-slice.ts';
+import { SERVICE_NAME_LABEL } from '#kube/cluster-kinds.ts';
 import type { Store } from '#engine/store/store.ts';
 import { isRecord } from '#kube/meta.ts';
 
@@ -39,7 +40,7 @@ export function resolveService(
   const entry = store.get(SERVICE_COLLECTION, `${namespace}/${name}`);
   if (entry === undefined) return unresolved('ServiceNotFound', `service "${name}" not found`);
   const { spec } = decodeStored(entry.bytes);
-  const { type, externalName, externalIPs, clusterIP, ports } = isRecord(spec) ? spec : {};
+  const { type, externalName, externalIPs, clusterIP, ipFamilies, ports } = isRecord(spec) ? spec : {};
   if (type === 'ExternalName') {
     if (typeof externalName === 'string' && externalName !== '') return { servers: [{ host: externalName, port }] };
     return unresolved('MissingEndpoints', `service "${name}" has no externalName`);
@@ -54,7 +55,8 @@ export function resolveService(
   const at = all.length === 0 ? 0 : pick(all.length);
   const [first, ...others] = [...all.slice(at), ...all.slice(0, at)];
   if (first !== undefined) return { servers: [first, ...others] };
-  if (isAddress(clusterIP)) return { servers: [{ host: clusterIP, port }] };
+  // Stored before cluster IPs were allocated: an address that the user chose.
+  if (isAddress(clusterIP) && ipFamilies === undefined) return { servers: [{ host: clusterIP, port }] };
   if (clusterIP === 'None') return unresolved('MissingEndpoints', 'cannot route to service with ClusterIP "None"');
   return unresolved('MissingEndpoints', `no endpoints available for service "${name}"`);
 }

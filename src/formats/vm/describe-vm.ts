@@ -5,6 +5,7 @@ import { interfacesOf, networksOf } from '#api/devices/attached-interfaces.ts';
 import { chipsetOf } from '#api/devices/chipset.ts';
 import { deriveMac } from '#api/identity/derived-mac.ts';
 import { topologyOf } from '#api/domain/cpu.ts';
+import type { Network } from '#api/domain/interface.ts';
 import type { DomainSpec } from '#api/domain/domain.ts';
 import type { LearnedDevice } from '#api/devices/learned-device.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
@@ -123,11 +124,17 @@ function describeNics(spec: VmiSpec, vm: VirtualMachine, record: VirtualMachineI
       name,
       model: model ?? 'virtio',
       ...(mac !== undefined && { mac: normalizeMac(mac) }),
-      network: networks.get(name)?.multus?.networkName ?? 'pod',
+      network: networkNameOf(networks.get(name)),
       ...(bootOrder !== undefined && { bootOrder }),
       plugged: state !== 'absent',
     };
   });
+}
+
+/** Returns the name of the definition without its namespace, which means nothing in another cluster or manager. */
+function networkNameOf(network: Network | undefined): string {
+  const { networkName } = network?.multus ?? {};
+  return networkName?.split('/').at(-1) ?? 'pod';
 }
 
 /**

@@ -28,6 +28,7 @@ import {
   stateKeyOf,
   stateSuffixOf,
 } from '#api/storage/persistent-state.ts';
+import { isDefinitionName } from '#api/network/network-attachment-definition.ts';
 
 export interface ManifestOptions extends DiskOptions {
   /** The storage class of the claim for the persistent state if `storageClass` is absent. */
@@ -36,7 +37,7 @@ export interface ManifestOptions extends DiskOptions {
   readonly stateModes?: StateModes;
   /** True if the caller omits the persistent state of the file, and says so itself. */
   readonly omitsState?: boolean;
-  /** The replacement of each network of the description: `pod` or a bridge of the node. */
+  /** The replacement of each network of the description: `pod` or the name of a NetworkAttachmentDefinition. */
   readonly networks?: ReadonlyMap<string, string>;
   /** The machine types that nodes offer, as far as they are known. */
   readonly offeredTypes?: ReadonlySet<string>;
@@ -208,10 +209,11 @@ function nameOf({ id, name }: LearnedDevice): string {
 }
 
 const POD = 'pod';
-/** Linux' rule for names of bridges. */
-const BRIDGE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/;
 
-/** Builds the interfaces and networks. `mapped` has `pod` or a bridge of the node for each network of the description. */
+/**
+ * Builds the interfaces and networks. `mapped` has `pod` or the name of a NetworkAttachmentDefinition for each network of
+ * the description; others have the name of their definition, which is that of the bridge in many files.
+ */
 function nicManifests(
   nics: readonly DescribedNic[],
   mapped: ReadonlyMap<string, string>,
@@ -221,12 +223,19 @@ function nicManifests(
   const networks = nics.map(({ name, network = POD }): Network => {
     const target = mapped.get(network) ?? network;
     if (target === POD) {
-      if (++pods === 2) findings.addError('only one interface can be on the pod network; name bridges for the others');
+      if (++pods === 2)
+        findings.addError(
+          'only one interface can be on the pod network; name NetworkAttachmentDefinitions for the others',
+        );
       return { name, pod: {} };
     }
-    if (!BRIDGE.test(target))
-      findings.addError(`${quoteText(target)} is not a valid name of a bridge; name a bridge for this network`);
-    findings.addNote(`the interface ${name} is on the bridge ${target}, which must exist on the node`);
+    if (!isDefinitionName(target)) {
+      const text = 'is not a valid name of a NetworkAttachmentDefinition; name one, or pod, for this network';
+      findings.addError(`${quoteText(target)} ${text}`);
+    }
+    findings.addNote(
+      `the interface ${name} is on the network ${target}: before the VM starts, a cluster administrator must create the NetworkAttachmentDefinition of this name, which connects it with a bridge or another device of the nodes`,
+    );
     return { name, multus: { networkName: target } };
   });
   const interfaces = nics.map(({ name, model, mac, bootOrder, plugged }, i): Interface => ({

@@ -490,13 +490,31 @@ test('uses existing claims, which disks of unknown size require', () => {
   assert.deepEqual(vm.spec.template.spec?.volumes?.[0], { name: 'root', persistentVolumeClaim: { claimName: 'mine' } });
 });
 
-test('refuses two interfaces on the pod network and invalid names of bridges', () => {
+test('refuses two interfaces on the pod network and invalid names of definitions', () => {
   const machine = readOvf(PLAIN_OVF);
-  assert.throws(() => toManifests(machine, options), /"VM Network" is not a valid name of a bridge/);
+  assert.throws(
+    () => toManifests(machine, options),
+    /"VM Network" is not a valid name of a NetworkAttachmentDefinition; name one, or pod/,
+  );
   assert.throws(
     () => toManifests(machine, { ...options, networks: new Map([['VM Network', 'pod']]) }),
     /only one interface/,
   );
+});
+
+test('a bridge of libvirt becomes a network whose definition must exist', () => {
+  const vm = richVm();
+  const { networks, domain } = vm.spec.template.spec!;
+  networks![1]!.multus!.networkName = 'default/br1';
+  delete domain.devices!.interfaces![1]!.state;
+  const { xml } = writeLibvirt(describeVm(vm, record, claims));
+  assert.match(xml, /<source bridge=["']br1["'] ?\/>/);
+  const { vm: imported, notes } = toManifests(readLibvirt(xml), {
+    ...options,
+    claimNames: new Map([['root', 'mine']]),
+  });
+  assert.deepEqual(imported.spec.template.spec?.networks?.[1], { name: 'lan', multus: { networkName: 'br1' } });
+  assert.match(notes.join('\n'), /network br1: before the VM starts, a cluster administrator must create the Network/);
 });
 
 test('an unplugged device loses an address that another device has', () => {

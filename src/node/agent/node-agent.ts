@@ -6,11 +6,12 @@
  * has synced. An agent that cannot read the API waits and leaves everything as it is.
  */
 import { NODE_NAME_LABEL } from '#api/names.ts';
+import { DEFAULT_NETWORK, GUEST_NETWORKS, type GuestNetwork } from '#api/network/guest-network.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
 import { Informer, type InformerOptions } from '#client/informer.ts';
 import { NODES, PERSISTENT_VOLUMES, PODS, type Pod } from '#kube/core-kinds.ts';
-import type { KubeObject } from '#kube/meta.ts';
+import type { KubeObject, Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOT_CONTENTS } from '#kube/volume-snapshot-kinds.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
@@ -25,6 +26,7 @@ import { DomainNotes } from '#node/guests/domain-notes.ts';
 import type { NodeFacts, GuestKernel } from '#node/guests/node-facts.ts';
 import { HotplugNotes } from '#node/guests/hotplug-notes.ts';
 import { INSTANCES_BY_UID, instanceUids } from '#node/guests/guest-objects.ts';
+import { InstanceNetworks } from '#node/guests/instance-networks.ts';
 import { DomainLocks } from '#node/guests/domain-locks.ts';
 import { recordWatchdogEvents } from '#node/domains/watchdog-events.ts';
 import { hasDisplay } from '#node/hardware/domain-definition.ts';
@@ -35,6 +37,7 @@ import { GuestPortConnector } from '#node/guest-ports/guest-port-connector.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
 import { HypervisorError, isDomainMoving, type DomainInfo, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { Migrations } from '#node/migration/migrations.ts';
+import type { PodNetworks } from '#node/network/pod-networks.ts';
 import { OwnWrites } from '#node/pods/own-writes.ts';
 import { PodAccess, type ProgramAccess } from '#node/pods/pod-access.ts';
 import { ProgramPods } from '#node/pods/program-pods.ts';
@@ -43,7 +46,12 @@ import { ProbeRunner } from '#node/probes/probe-runner.ts';
 import { readHostFacts } from '#node/registration/host-facts.ts';
 import type { NodeDescription } from '#node/registration/node-object.ts';
 import { register } from '#node/registration/registration.ts';
+import { followPeers, tunnelAddressOf } from '#node/registration/tunnel-peers.ts';
 import type { Peers } from '#node/migration/peers.ts';
+import { ROUTED_SERVICES, ROUTED_SLICES } from '#node/services/kinds.ts';
+import type { RuleSets } from '#node/services/nft.ts';
+import { HOST_NODES, startServiceRouting } from '#node/services/service-routing.ts';
+import type { ServiceNetwork } from '#node/services/service-table.ts';
 import type { Volumes } from '#node/volumes/volumes-port.ts';
 import { EventRecorder } from '#runtime/events.ts';
 
@@ -53,6 +61,8 @@ interface NodeAgentOptions {
   readonly client: Client;
   readonly hypervisor: Hypervisor;
   readonly volumes: Volumes;
+  /** The networks of the hypervisor's guests; without them, guests have no network namespaces. */
+  readonly networks?: NodeNetworking | undefined;
   /** Files of the built-in guest, if they are installed. */
   readonly guest: GuestKernel | undefined;
   /** Address of the node's HTTPS endpoint, which is published in the Node. */
@@ -68,12 +78,27 @@ interface NodeAgentOptions {
   readonly runProgram?: RunProgram;
   /** Access of programs in pods to the API; without it they have none. */
   readonly programAccess?: ProgramAccess;
+  /** Routes Services on this host, for the guests of the default network. Without it, another program does that. */
+  readonly services?: {
+    readonly rules: RuleSets;
+    hostsDir(key: string): string;
+    planNetwork(network: Stored<GuestNetwork>): ServiceNetwork;
+  };
   /** Connections to other nodes; without them guests cannot be migrated. */
   readonly peers?: Peers;
   readonly clock: Clock;
   readonly log: Log;
   /** Aborts a start that waits for the API, and stops a running agent like `stop`. */
   readonly signal?: AbortSignal;
+}
+
+interface NodeNetworking {
+  /** The networks that the hypervisor connects its guests to (connect-guests.ts). */
+  readonly podNetworks: PodNetworks;
+  /** Returns the CNI configuration list of the host, as JSON, or undefined if it has none. */
+  readonly hostConfig: () => Promise<string | undefined>;
+  /** True for simulated guests, which run without a pod network. */
+  readonly isSimulated?: boolean;
 }
 
 export interface RunningAgent extends EndpointAgent {
@@ -118,6 +143,9 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   const { pods, vmis, nodes, persistentVolumes, contents } = caches;
   await caches.synced();
   await releaseLeftoverVolumes(options, pods, log);
+  const podNetworks = options.networks?.podNetworks;
+  const instanceNetworks = options.networks && new InstanceNetworks({ client, networks: options.networks });
+  await prepareDefaultNetwork(instanceNetworks, log, signal);
 
   const description = {
     name,
@@ -126,6 +154,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     address: hostIp,
     port: endpoint?.port,
     hostname: endpoint?.hostname,
+    tunnelAddress: podNetworks?.setPeers && tunnelAddressOf(hostIp),
     storage: await volumes.storageSize?.(),
     taints: options.taints ?? [],
   };
@@ -149,11 +178,13 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     ...shared,
     guest: options.guest,
     node,
+    networks: podNetworks,
+    instanceNetworks,
     notes: new DomainNotes(),
     hotplugNotes: new HotplugNotes(),
   };
   const migrations = new Migrations({ ...domainParts, peers: options.peers, events });
-  const ports = new GuestPortConnector({ hypervisor, agents, clock });
+  const ports = new GuestPortConnector({ hypervisor, agents, podNetworks, clock });
   const probes = new ProbeRunner({ hypervisor, ports, events, clock, log });
   const domains = startDomainController({
     ...domainParts,
@@ -179,7 +210,9 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     startFillController(storageParts),
     startSnapshotController(storageParts),
   ];
-  const parts = [registration, agents, domains, programs, ...storageControllers];
+  const services = await startServices(options, log, signal);
+  const tunnel = startTunnel(options, description.tunnelAddress, log, signal);
+  const parts = [registration, agents, domains, programs, ...storageControllers, ...services, ...tunnel];
   const disks = createDiskAccess(shared);
 
   return {
@@ -207,6 +240,57 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
 }
 
 const IDLE_ROUNDS = 2;
+
+/** Prepares the default network before the first guest needs it. A failure is only logged: each start tries it again. */
+async function prepareDefaultNetwork(
+  networks: InstanceNetworks | undefined,
+  log: Log,
+  signal: AbortSignal,
+): Promise<void> {
+  await networks?.prepareDefault(signal).catch((err: unknown) => {
+    signal.throwIfAborted();
+    log.error({ err }, 'Cannot prepare the default network; it will be tried again when a guest starts');
+  });
+}
+
+/** Starts to route Services as soon as there is a default network. */
+async function startServices(
+  { name, client, services: tools, clock }: NodeAgentOptions,
+  log: Log,
+  signal: AbortSignal,
+): Promise<readonly { idle(): Promise<void>; stop(): Promise<void> }[]> {
+  if (tools === undefined) return [];
+  const common = { reader: client, clock, log };
+  const services = new Informer({ ...common, type: ROUTED_SERVICES });
+  const slices = new Informer({ ...common, type: ROUTED_SLICES });
+  const nodes = new Informer({ ...common, type: HOST_NODES });
+  const networks = new Informer({ ...common, type: GUEST_NETWORKS });
+  const running = [services, slices, nodes, networks].map((informer) => informer.start({ signal }));
+  await Promise.all([services.waitForSync(), slices.waitForSync(), nodes.waitForSync()]);
+  const routing = startServiceRouting({ ...tools, services, slices, nodes, nodeName: name, clock, log, signal });
+  const stopFollowing = networks.onChange((key, { new: network }) => {
+    if (key === DEFAULT_NETWORK) routing.setNetwork(network && tools.planNetwork(network));
+  });
+  const stop = async () => {
+    stopFollowing();
+    await routing.stop();
+    await Promise.all(running);
+  };
+  return [{ idle: () => routing.idle(), stop }];
+}
+
+/** Connects the default network of this host with those of the other nodes' hosts. */
+function startTunnel(
+  { client, networks, clock }: NodeAgentOptions,
+  local: string | undefined,
+  log: Log,
+  signal: AbortSignal,
+): readonly { idle(): Promise<void>; stop(): Promise<void> }[] {
+  const podNetworks = networks?.podNetworks;
+  if (podNetworks?.setPeers === undefined || local === undefined) return [];
+  const setPeers = podNetworks.setPeers.bind(podNetworks);
+  return [followPeers({ reader: client, local, setPeers, clock, log, signal })];
+}
 
 /** Releases volumes of earlier guests, before new ones are prepared. A failure is only logged: the next start tries again. */
 async function releaseLeftoverVolumes(

@@ -10,6 +10,8 @@ import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { checkInstanceSpec } from '#api/validation/kinds/instance-rules.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { networksOf } from '#api/devices/attached-interfaces.ts';
+import type { NetworkFacts } from '#node/definition/devices/attachment.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import { anInput, aVmi, someMedia } from '#node/definition/testing/a-vmi.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
@@ -147,6 +149,17 @@ function mediaOf({ volumes = [] }: VmiSpec) {
   );
 }
 
+/** The networks of the spec, on a node with a default network and all definitions. */
+function networkFactsOf(spec: VmiSpec): NetworkFacts {
+  const names = networksOf(spec).map(({ name }) => name);
+  return {
+    pod: { namespace: 'default', name: 'virt-launcher', uid: 'a-pod' },
+    podNetwork: { type: 'default' },
+    addresses: Object.fromEntries(names.map((name) => [name, ['10.244.0.5/16', 'fd00::5/64']])),
+    definitions: new Map(names.map((name) => [name, '{"plugins":[{"type":"bridge"}]}'])),
+  };
+}
+
 test('a node can define every spec that passes admission', () => {
   let admitted = 0;
   fc.assert(
@@ -155,7 +168,9 @@ test('a node can define every spec that passes admission', () => {
       admitted++;
       const { domain, ...rest } = spec;
       const kernel = domain.firmware?.kernelBoot === undefined ? undefined : { kernelPath: '/k' };
-      const { problems } = defineDomain(anInput(aVmi(domain, rest), { volumes: mediaOf(spec), kernel }));
+      const { problems } = defineDomain(
+        anInput(aVmi(domain, rest), { volumes: mediaOf(spec), kernel, network: networkFactsOf(spec) }),
+      );
       assert.deepEqual(problems, undefined);
     }),
     { numRuns: RUNS },

@@ -205,10 +205,10 @@ const refused: Record<string, Given & { problem: string | RegExp }> = {
     domain: { devices: { interfaces: [{ name: 'a', masquerade: {} }] } },
     problem: /^spec\.domain\.devices\.interfaces\[0\]\.name: Invalid value: "a": there is no network/,
   },
-  'a bridge on the pod network': {
+  'a bridge on the pod network of a node without namespaces': {
     domain: { devices: { interfaces: [{ name: 'a', bridge: {} }] } },
     spec: { networks: [pod('a')] },
-    problem: /^spec\.domain\.devices\.interfaces\[0\]\.bridge: Forbidden: needs a multus network/,
+    problem: /^spec\.domain\.devices\.interfaces\[0\]\.bridge: Forbidden: needs a network namespace, and root/,
   },
   'a bridge name that looks like an option of a command': {
     domain: { devices: { interfaces: [{ name: 'a', bridge: {} }] } },

@@ -18,6 +18,7 @@ import { readSmbios } from '#api/identity/smbios-annotation.ts';
 import { defineClock, defineMachine } from '#node/definition/machine.ts';
 import { defineCpu } from '#node/definition/cpu.ts';
 import { AGENT_CHANNEL_ID, defineAgentChannel } from '#node/definition/devices/agent-channel.ts';
+import { defineNetwork, type NetworkFacts } from '#node/definition/devices/attachment.ts';
 import { defineDisks, type Medium } from '#node/definition/devices/disk.ts';
 import { defineFixtures, diskQueues } from '#node/definition/devices/fixtures.ts';
 import { defineInterfaces, interfaceQueues, noteSingleQueues } from '#node/definition/devices/interface.ts';
@@ -49,6 +50,8 @@ export interface DefineInput {
   readonly kernel: KernelFiles | undefined;
   /** The directory of the persistent state; required if the spec asks for a persistent TPM or EFI variables. */
   readonly state?: DomainDefinition['state'];
+  /** The networks of the instance on this node; undefined if guests have no network namespaces here. */
+  readonly network?: NetworkFacts | undefined;
 }
 
 export type DefineResult = {
@@ -61,7 +64,8 @@ export type DefineResult = {
   | { readonly problems: readonly FieldError[]; readonly definition?: undefined }
 );
 
-export function defineDomain({ vmi, known, capabilities, volumes, kernel, state }: DefineInput): DefineResult {
+export function defineDomain(input: DefineInput): DefineResult {
+  const { vmi, known, capabilities, volumes, kernel, state, network } = input;
   const problems: FieldError[] = [];
   const notes: string[] = [];
   const omitted: string[] = [];
@@ -75,7 +79,7 @@ export function defineDomain({ vmi, known, capabilities, volumes, kernel, state 
   const kernelBoot = defineKernel(domain, kernel, problems);
   const persistentState = defineState(domain, state, problems);
   const define = (layout: Layout, deviceProblems: FieldError[], deviceNotes: string[]) =>
-    defineDevices({ vmi, known, volumes, layout }, deviceProblems, deviceNotes);
+    defineDevices({ vmi, known, volumes, network, layout }, deviceProblems, deviceNotes);
   if (namedChipset === undefined) problems.push(...findCommonProblems((layout, found) => define(layout, found, [])));
   const devices = define(layoutOf(chipset), namedChipset === undefined ? [] : problems, notes);
   const withThreads = assignIoThreads(domain, devices);
@@ -95,6 +99,7 @@ export function defineDomain({ vmi, known, capabilities, volumes, kernel, state 
     smm: defineSmm(domain, firmware, chipset, namedChipset === undefined ? [] : problems),
     devices: withThreads.devices,
     ...(persistentState !== undefined && { state: persistentState }),
+    ...(network !== undefined && { network: defineNetwork(vmi, network) }),
   };
   return problems.length === 0 ? { definition, notes, omitted } : { problems, notes, omitted };
 }
@@ -112,12 +117,12 @@ function findCommonProblems(define: (layout: Layout, problems: FieldError[]) => 
   return found.filter((one) => others.every((list) => list.some((other) => deepEqual(one, other))));
 }
 
-interface DevicesInput extends Pick<DefineInput, 'vmi' | 'known' | 'volumes'> {
+interface DevicesInput extends Pick<DefineInput, 'vmi' | 'known' | 'volumes' | 'network'> {
   readonly layout: Layout;
 }
 
 function defineDevices(
-  { vmi, known, volumes, layout }: DevicesInput,
+  { vmi, known, volumes, network, layout }: DevicesInput,
   problems: FieldError[],
   notes: string[],
 ): Device[] {
@@ -127,7 +132,7 @@ function defineDevices(
   const { complete = false } = known;
   const interfaces = defineInterfaces(
     spec,
-    { ownerUid: ownerUidOf(vmi), layout, queues: interfaceQueues(spec) },
+    { ownerUid: ownerUidOf(vmi), layout, queues: interfaceQueues(spec), network },
     problems,
   );
   const disks = defineDisks(spec, volumes, layout, problems);

@@ -10,6 +10,7 @@ import type { KnownDevices } from '#api/devices/known-devices.ts';
 import { layoutOfDomain, placeHotplugged, type HotplugPlacement } from '#node/definition/addresses/place-hotplugged.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
 import { specPciAddresses, ownerUidOf } from '#node/definition/define-domain.ts';
+import type { NetworkFacts } from '#node/definition/devices/attachment.ts';
 import { defineDisk, type Medium } from '#node/definition/devices/disk.ts';
 import { diskQueues } from '#node/definition/devices/fixtures.ts';
 import { defineInterface, interfaceQueues, checkInterfaceRoom } from '#node/definition/devices/interface.ts';
@@ -22,6 +23,8 @@ interface HotplugInput {
   /** The current definition of the running guest. */
   readonly current: DomainDefinition;
   readonly known: KnownDevices;
+  /** The networks of the instance; undefined if the guest has no network namespace. */
+  readonly network?: NetworkFacts | undefined;
 }
 
 export function defineHotplugDisk(input: HotplugInput & { readonly medium: Medium }): HotplugPlacement {
@@ -43,7 +46,13 @@ export function defineHotplugInterface(input: HotplugInput): HotplugPlacement {
   const item = interfaces[index];
   if (item === undefined) return { problem: `the spec has no interface "${name}"` };
   const problems: FieldError[] = [];
-  const context = { ownerUid: ownerUidOf(vmi), layout: layoutOfDomain(current), queues: interfaceQueues(vmi.spec) };
+  const context = {
+    ownerUid: ownerUidOf(vmi),
+    layout: layoutOfDomain(current),
+    queues: interfaceQueues(vmi.spec),
+    // A guest of an earlier version runs in the namespace of the host.
+    network: current.network === undefined ? undefined : input.network,
+  };
   const field = `spec.domain.devices.interfaces[${index}]`;
   const unplaced = defineInterface(item, field, networksOf(vmi.spec), context, problems);
   const full = checkInterfaceRoom(unplaced.device, current);

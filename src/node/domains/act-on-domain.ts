@@ -12,6 +12,7 @@ import type { HotplugState } from '#node/domains/hotplug/hotplug-devices.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 import { START_FAILED, startInstance } from '#node/domains/start-instance.ts';
+import { NETWORK_WAITS } from '#node/guests/instance-networks.ts';
 import type { DomainActionParts } from '#node/domains/domain-action-parts.ts';
 import { PAUSED_IO_ERROR } from '#node/domains/vmi-report.ts';
 import { writeVmiStatus } from '#node/domains/write-vmi-status.ts';
@@ -33,7 +34,7 @@ const CHANGED: ActionResult = { changed: true };
 const IO_ERROR_EVENT = 'IOerror';
 
 /** Reasons of failed starts that are tried again and reported in an Event. Other waits are a part of a normal start. */
-const REPORTED_WAITS: ReadonlySet<string> = new Set([START_FAILED, CLAIM_IN_USE]);
+const REPORTED_WAITS: ReadonlySet<string> = new Set([START_FAILED, CLAIM_IN_USE, ...NETWORK_WAITS]);
 
 export async function actOnDomain(
   id: string,
@@ -114,7 +115,7 @@ async function start(id: string, world: DomainWorld, parts: DomainActionParts): 
   const stateClaim = world.pod && stateClaimIn(world.pod);
   const { pod } = world;
   const token = pod && ((account: string) => requestPodToken(parts.client, pod, account, parts.signal));
-  const outcome = await startInstance(vmi, { ...parts, capabilities, stateClaim, ...(token && { token }) }).catch(
+  const outcome = await startInstance(vmi, { ...parts, pod, capabilities, stateClaim, ...(token && { token }) }).catch(
     (error: unknown) => {
       // Volumes may have been prepared already; the noted attempt makes sure that they are released when the pod is deleted.
       notes.recordWaiting(id, START_FAILED, errorMessage(error), clock.elapsed());
@@ -137,12 +138,21 @@ async function start(id: string, world: DomainWorld, parts: DomainActionParts): 
   }
 }
 
+/** Returns the addresses of the pod: those of its first interface that has any. */
+function podIpsOf({ network }: DomainWorld): readonly string[] | undefined {
+  return network?.interfaces.find(({ addresses }) => addresses.length > 0)?.addresses;
+}
+
 async function reportPodView(world: DomainWorld, view: PodView, parts: DomainActionParts): Promise<void> {
   const { pod } = world;
   invariant(pod !== undefined, 'only an existing pod is reported');
   const { node, clock, ownPods } = parts;
   const wasReported = pod.status?.phase === view.phase;
-  const written = await reportPod(pod, buildPodStatus(pod, view, { hostIp: node.hostIp, nowMs: clock.now() }), parts);
+  const written = await reportPod(
+    pod,
+    buildPodStatus(pod, view, { hostIp: node.hostIp, podIps: podIpsOf(world), nowMs: clock.now() }),
+    parts,
+  );
   if (written !== pod) ownPods.record(written);
   if (wasReported) return;
   if (view.reason === MIGRATED_REASON) return;
@@ -170,11 +180,11 @@ async function reportVmi(
   hotplug: readonly HotplugState[] | undefined,
   parts: DomainActionParts,
 ): Promise<void> {
-  const { vmi, domain, inspection, reading, agent } = world;
+  const { vmi, domain, inspection, network, reading, agent } = world;
   invariant(vmi !== undefined && domain !== undefined, 'only an existing guest is reported');
   const { hotplugNotes, node, clock, ownVmis } = parts;
   const progress = progressToReport(world);
-  const facts = { domain, inspection, reading, hotplug, agent, progress, node, nowMs: clock.now() };
+  const facts = { domain, inspection, network, reading, hotplug, agent, progress, node, nowMs: clock.now() };
   const written = await writeVmiStatus(vmi, facts, parts);
   if (written !== undefined) {
     ownVmis.record(written);

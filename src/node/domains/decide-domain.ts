@@ -103,6 +103,7 @@ function reportDomain(world: DomainWorld, domain: NonNullable<DomainWorld['domai
     domain,
     node,
     inspection,
+    network: world.network,
     reading,
     hotplug,
     agent,

@@ -7,9 +7,11 @@ import type { Log } from '#lib/log.ts';
 import type { DeviceReadings } from '#node/guests/device-readings.ts';
 import type { DomainNotes } from '#node/guests/domain-notes.ts';
 import type { HotplugNotes } from '#node/guests/hotplug-notes.ts';
+import type { InstanceNetworks } from '#node/guests/instance-networks.ts';
 import type { GuestKernel, NodeFacts } from '#node/guests/node-facts.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { Migrations } from '#node/migration/migrations.ts';
+import type { PodNetworks } from '#node/network/pod-networks.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
 import type { Volumes } from '#node/volumes/volumes-port.ts';
 import type { EventSink } from '#runtime/events.ts';
@@ -20,6 +22,9 @@ export interface DomainActionParts {
   readonly volumes: Volumes;
   readonly guest: GuestKernel | undefined;
   readonly node: NodeFacts;
+  /** The networks of guests; undefined if guests have no network namespaces on this node. */
+  readonly networks?: PodNetworks | undefined;
+  readonly instanceNetworks?: InstanceNetworks | undefined;
   readonly notes: DomainNotes;
   readonly hotplugNotes: HotplugNotes;
   readonly readings: DeviceReadings;

@@ -156,6 +156,7 @@ async function observe(
     vmi,
     domain,
     inspection: hypervisor.inspect(id),
+    network: parts.networks?.get(id),
     reading: readings.get(id),
     readingDueAtMs: domain && readings.dueAtMs(domain),
     hotplugNotes: hotplugNotes.get(id),

@@ -9,6 +9,7 @@ import type { NodeFacts } from '#node/guests/node-facts.ts';
 import type { GuestAgentReport } from '#node/guest-agent/agent-reader.ts';
 import type { GuestHealth } from '#node/probes/probe-runner.ts';
 import type { MigrationNotes } from '#node/migration/migrations.ts';
+import type { PodNetwork } from '#node/network/pod-networks.ts';
 import type { DomainInfo, DomainInspection } from '#node/hypervisor/hypervisor.ts';
 
 export interface DomainWorld {
@@ -20,6 +21,8 @@ export interface DomainWorld {
   readonly domain: DomainInfo | undefined;
   /** The current devices of the domain, and those that are being unplugged. */
   readonly inspection: DomainInspection | undefined;
+  /** The networks of the guest; undefined if it has no network namespace. */
+  readonly network?: PodNetwork | undefined;
   /** The last reading of the devices by this process. */
   readonly reading: DomainDeviceReading | undefined;
   /** Time of the next reading, by Clock.elapsed; undefined while the last reading is current. */

@@ -8,10 +8,12 @@ import { needsState } from '#api/storage/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Reader } from '#client/client.ts';
 import { getIfExists } from '#client/get-if-exists.ts';
+import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { readKnownDevices, NOTHING_KNOWN, type KnownDevices } from '#api/devices/known-devices.ts';
 import { describeDiskProblem, findHolder } from '#node/domains/describe-disk-problem.ts';
 import { createDomain } from '#node/guests/create-domain.ts';
+import { findUserModeNetworks, type InstanceNetworks, type NetworkLookup } from '#node/guests/instance-networks.ts';
 import type { GuestKernel } from '#node/guests/node-facts.ts';
 import { hasEndedIn, volumeLookups } from '#node/guests/volume-lookups.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
@@ -34,6 +36,10 @@ export interface StartParts {
   readonly volumes: Volumes;
   /** The built-in guest, if it is installed. */
   readonly guest: GuestKernel | undefined;
+  /** The launcher pod of the instance. */
+  readonly pod?: Stored<Pod> | undefined;
+  /** Looks up networks; undefined if guests have no network namespaces on this node. */
+  readonly instanceNetworks?: InstanceNetworks | undefined;
   /** The claim with the persistent state of the VM, if it has one. */
   readonly stateClaim?: string | undefined;
   /** Requests a ServiceAccount token for the pod of the instance. */
@@ -52,6 +58,8 @@ type StartOutcome =
 export async function startInstance(vmi: Stored<VirtualMachineInstance>, parts: StartParts): Promise<StartOutcome> {
   const { client, hypervisor, capabilities, guest, signal } = parts;
   const known = await knownDevices(vmi, client, signal);
+  const network = await findNetworks(vmi, parts);
+  if (network.is !== 'ready') return network;
   const prepared = await prepareVolumes(vmi, parts);
   if (prepared.is !== 'ready') return prepared;
   const state = await prepareState(vmi, parts);
@@ -66,6 +74,7 @@ export async function startInstance(vmi: Stored<VirtualMachineInstance>, parts: 
       capabilities,
       volumes: prepared.volumes,
       kernel,
+      network: network.facts,
       ...(state && { state: { directory: state.directory } }),
     },
     { paused: vmi.spec.startStrategy === 'Paused' },
@@ -86,6 +95,15 @@ export async function startInstance(vmi: Stored<VirtualMachineInstance>, parts: 
     is: 'started',
     warnings: startWarnings(prepared.missing, created.omittedDevices, created.omittedFeatures),
   };
+}
+
+/** Returns the networks of the instance, for a start or a hotplug. */
+export async function findNetworks(
+  vmi: Stored<VirtualMachineInstance>,
+  { pod, instanceNetworks, signal }: Pick<StartParts, 'pod' | 'instanceNetworks' | 'signal'>,
+): Promise<NetworkLookup> {
+  if (pod === undefined || instanceNetworks === undefined) return findUserModeNetworks(vmi);
+  return await instanceNetworks.resolve(vmi, pod, signal);
 }
 
 function startWarnings(

@@ -5,8 +5,9 @@ import { timestamp } from '#lib/clock.ts';
 import type { NodeFacts } from '#node/guests/node-facts.ts';
 import { isReported, reportedStatus, type GuestFacts } from '#node/domains/vmi-report.ts';
 import type { HotplugState } from '#node/domains/hotplug/hotplug-devices.ts';
-import type { DomainInfo, DomainState, FailedDisk } from '#node/hypervisor/hypervisor.ts';
+import type { DomainInfo, DomainInspection, DomainState, FailedDisk } from '#node/hypervisor/hypervisor.ts';
 import type { Capabilities } from '#node/hardware/capabilities.ts';
+import type { InterfaceBackend } from '#node/hardware/domain-definition.ts';
 import { guestUserOf } from '#node/hardware/guest-user.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 
@@ -38,9 +39,24 @@ function aVmi(status: VirtualMachineInstance['status'] = {}, domain: VirtualMach
   return vmi;
 }
 
+const connected: InterfaceBackend = {
+  type: 'pod',
+  tap: 'tap0',
+  attachment: { podInterface: 'eth0', network: { type: 'default' }, binding: 'masquerade' },
+};
+
+/** A guest whose interfaces have these backends. */
+function inspectionOf(...backends: readonly InterfaceBackend[]): DomainInspection {
+  const definition = aDefinition();
+  const [nic] = definition.devices.flatMap((device) => (device.type === 'interface' ? device : []));
+  const others = definition.devices.filter(({ type }) => type !== 'interface');
+  const interfaces = backends.map((backend, i) => ({ ...nic!, name: i === 0 ? 'default' : `nic${i}`, backend }));
+  return { definition: { ...definition, devices: [...others, ...interfaces] }, unplugging: [] };
+}
+
 const facts: GuestFacts = {
   domain: aDomain(),
-  inspection: { definition: aDefinition(), unplugging: [] },
+  inspection: inspectionOf(connected),
   reading: { devices: [], hash: 'h1', revision: 7 },
   hotplug: [],
   node: aNode(),
@@ -140,6 +156,43 @@ test('software emulation and simulated guests are reported', () => {
   assert.deepEqual(conditionTypes(emulated), ['SoftwareEmulation']);
   const simulated = reportedStatus(aVmi(), { ...facts, node: aNode('simulated') });
   assert.deepEqual([conditionTypes(simulated), simulated.guestStarted?.simulated], [[], true]);
+});
+
+const userMode: Record<string, { facts: Partial<GuestFacts>; want: [string, RegExp] | undefined }> = {
+  'is absent on the network of guests': { facts: {}, want: undefined },
+  'names the interface of a guest without root': {
+    facts: { inspection: inspectionOf({ type: 'user' }), node: { ...aNode(), sandboxed: false } },
+    want: ['RootRequired', /^User-mode networking for default: .* does not run as root/],
+  },
+  'announces the next start of a guest that was started without a network': {
+    facts: { inspection: inspectionOf({ type: 'user' }) },
+    want: ['StartedWithoutNetwork', /the next start uses it\.$/],
+  },
+  'names a second pod network': {
+    facts: { inspection: inspectionOf(connected, { type: 'user' }), network: { namespace: '/run/n', interfaces: [] } },
+    want: ['SecondPodNetwork', /^User-mode networking for nic1: /],
+  },
+  'is absent for simulated guests': {
+    facts: { inspection: inspectionOf({ type: 'user' }), node: aNode('simulated') },
+    want: undefined,
+  },
+};
+for (const [sentence, { facts: given, want }] of Object.entries(userMode)) {
+  test(`UserModeNetwork ${sentence}`, () => {
+    const before = reportedStatus(aVmi(), { ...facts, inspection: inspectionOf({ type: 'user' }) });
+    for (const vmi of [aVmi(), aVmi(before)]) {
+      const { conditions } = reportedStatus(vmi, { ...facts, ...given });
+      const found = conditions?.find(({ type }) => type === 'UserModeNetwork');
+      assert.equal(found?.reason, want?.[0]);
+      assert.match(found?.message ?? '', want?.[1] ?? /^$/);
+    }
+  });
+}
+
+test('UserModeNetwork is kept while the guest is not known', () => {
+  const before = reportedStatus(aVmi(), { ...facts, inspection: inspectionOf({ type: 'user' }) });
+  const unknown = reportedStatus(aVmi(before), { ...facts, inspection: undefined });
+  assert.deepEqual(conditionTypes(unknown), ['UserModeNetwork']);
 });
 
 test('an unchanged report does not depend on the time', () => {

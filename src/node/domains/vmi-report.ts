@@ -16,6 +16,8 @@ import type { NodeFacts } from '#node/guests/node-facts.ts';
 import { mergeInterfaces } from '#node/guest-agent/agent-answers.ts';
 import type { GuestAgentReport } from '#node/guest-agent/agent-reader.ts';
 import type { DomainInfo, DomainInspection, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { InterfaceDevice } from '#node/hardware/domain-definition.ts';
+import type { PodNetwork } from '#node/network/pod-networks.ts';
 import type { Capabilities } from '#node/hardware/capabilities.ts';
 
 /** The reason of the condition Paused if an error of a disk has paused the guest. */
@@ -25,6 +27,8 @@ export interface GuestFacts {
   readonly domain: DomainInfo;
   /** Undefined if the hypervisor no longer knows the domain. */
   readonly inspection: DomainInspection | undefined;
+  /** The networks of the guest; undefined if it has no network namespace. */
+  readonly network?: PodNetwork | undefined;
   /** Undefined until this process has read the devices; the reported ones are kept until then. */
   readonly reading: DomainDeviceReading | undefined;
   /** Undefined keeps the reported states. */
@@ -85,12 +89,21 @@ function deviceFields(old: VmiStatus | undefined, { domain, reading }: GuestFact
 }
 
 /** Returns undefined during a migration, so that the reported interfaces are kept. */
-function reportedInterfaces({ inspection, domain, agent }: GuestFacts) {
+function reportedInterfaces({ inspection, network, domain, agent }: GuestFacts) {
   if (isElsewhere(domain.current)) return undefined;
-  const own = inspection?.definition.devices.flatMap((device) =>
-    device.type === 'interface' ? [{ name: device.name, mac: device.macAddress, infoSource: 'domain' }] : [],
-  );
-  return own && mergeInterfaces(own, agent?.interfaces);
+  const interfaces = inspection?.definition.devices.flatMap((device) => (device.type === 'interface' ? device : []));
+  const own = interfaces?.map(({ name, macAddress }) => ({ name, mac: macAddress, infoSource: 'domain' }));
+  const merged = own && mergeInterfaces(own, agent?.interfaces);
+  return merged?.map((entry, i) => ({ ...entry, ...podAddressFields(interfaces?.[i], network) }));
+}
+
+/** Returns the addresses under which others reach an interface: those of its pod, which the guest may not know. */
+function podAddressFields(device: InterfaceDevice | undefined, network: PodNetwork | undefined) {
+  if (device?.backend.type !== 'pod') return {};
+  const { podInterface } = device.backend.attachment;
+  const { addresses = [] } = network?.interfaces.find((entry) => entry.podInterface === podInterface) ?? {};
+  const [ipAddress] = addresses;
+  return ipAddress === undefined ? {} : { ipAddress, ipAddresses: [...addresses], podInterfaceName: podInterface };
 }
 
 /** Keeps the reported guest OS while the guest agent is connected and has not reported again. */
@@ -137,6 +150,9 @@ function agentConditions(vmi: VirtualMachineInstance, facts: GuestFacts): readon
   else if (!isAway) obsolete.add('AgentConnected');
   const emulation = softwareEmulation(node.capabilities);
   if (emulation !== undefined) present.push(emulation);
+  const userMode = userModeNetwork(facts);
+  if (userMode !== undefined) present.push(userMode);
+  else if (facts.inspection !== undefined && !isAway) obsolete.add('UserModeNetwork');
   const others = (old ?? []).filter(({ type }) => !obsolete.has(type as AgentCondition));
   return present.reduce<readonly Condition[]>((conditions, next) => setCondition(conditions, next, now), others);
 }
@@ -178,4 +194,27 @@ function softwareEmulation({ accelerator, version }: Capabilities): NextAgentCon
   if (accelerator !== 'tcg') return undefined;
   const message = `This node has no KVM: ${version} emulates the processor in software, which is slow.`;
   return { type: 'SoftwareEmulation', status: 'True', reason: 'KvmUnavailable', message };
+}
+
+/** Returns a condition if interfaces of a real guest have user-mode networking, with the reason. */
+function userModeNetwork({ inspection, network, domain, node }: GuestFacts): NextAgentCondition | undefined {
+  if (node.capabilities.accelerator === 'simulated' || isElsewhere(domain.current)) return undefined;
+  const names = (inspection?.definition.devices ?? []).flatMap((device) =>
+    device.type === 'interface' && device.backend.type === 'user' ? [device.name] : [],
+  );
+  if (names.length === 0) return undefined;
+  const [reason, why] = whyUserMode(node, network);
+  const message =
+    `User-mode networking for ${names.join(', ')}: no address of its own, reached by port-forward only, ` +
+    `and connections end at a live migration. ${why}`;
+  return { type: 'UserModeNetwork', status: 'True', reason, message: message.slice(0, MAX_MESSAGE_LENGTH) };
+}
+
+function whyUserMode({ sandboxed }: NodeFacts, network: PodNetwork | undefined): readonly [string, string] {
+  if (network !== undefined) return ['SecondPodNetwork', 'A guest has one interface on the pod network.'];
+  if (!sandboxed) return ['RootRequired', 'The node agent does not run as root, which the network of guests needs.'];
+  return [
+    'StartedWithoutNetwork',
+    'There was no network of guests when the guest was started; if there is one now, the next start uses it.',
+  ];
 }

@@ -1,4 +1,4 @@
-/** Connects to ports of this node's guests, through QEMU or over a bridge (guest-route.ts). */
+/** Connects to ports of this node's guests (guest-route.ts). */
 import { readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -10,8 +10,11 @@ import {
   findGuestRoute,
   type NodeNetworks,
   type BridgeRoute,
+  type PodRoute,
 } from '#node/guest-ports/guest-route.ts';
 import type { GuestAccess, GuestPort, OpenPortOptions } from '#node/hypervisor/guest-access.ts';
+import { openDatagramStream } from '#node/hypervisor/datagram-stream.ts';
+import type { PodNetworks } from '#node/network/pod-networks.ts';
 import {
   GuestPortError,
   HypervisorError,
@@ -28,6 +31,8 @@ interface GuestPortConnectorParts {
   readonly hypervisor: Pick<Hypervisor, 'get' | 'inspect' | 'onChange' | 'openPort'>;
   readonly agents: Pick<AgentReader, 'get'>;
   readonly clock: Clock;
+  /** The networks of guests; undefined if guests have no network namespaces on this node. */
+  readonly podNetworks?: Pick<PodNetworks, 'get'> | undefined;
   /** Networks and ARP table of the node; by default those of this machine. */
   readonly networks?: () => NodeNetworks;
   readonly neighbours?: () => Promise<string>;
@@ -52,22 +57,25 @@ export class GuestPortConnector implements Pick<GuestAccess, 'openPort'> {
    * what would help.
    */
   async openPort(id: string, port: GuestPort, options: OpenPortOptions = {}): Promise<Duplex> {
-    const { hypervisor, agents, networks = networkInterfaces } = this.#parts;
+    const { hypervisor, agents, podNetworks, networks = networkInterfaces } = this.#parts;
     const hasEnded = hypervisor.get(id)?.current.state === 'ended';
     const definition = hasEnded ? undefined : hypervisor.inspect(id)?.definition;
     // Without a guest, the hypervisor throws the error.
-    const route = definition && findGuestRoute(definition, agents.get(id)?.interfaces, networks());
+    const route =
+      definition && findGuestRoute(definition, agents.get(id)?.interfaces, networks(), podNetworks?.get(id));
     if (route === undefined || route.is === 'forward') return await hypervisor.openPort(id, port, options);
     const portError = (why: string, permanent = false) =>
       new HypervisorError(`Cannot connect to a port of domain "${definition?.name}": ${why}`, { permanent });
     if (route.is === 'none') throw portError(route.why, true);
     if (port.protocol === 'udp') {
+      if (route.is === 'pod') return await openDatagramStream(route.address, port.port);
       throw portError('UDP needs an interface in user mode (masquerade), and the guest has none; add one', true);
     }
     const open = this.#open.get(id) ?? new Set<Socket>();
     if (open.size >= MAX_CONNECTIONS) throw portError(`${MAX_CONNECTIONS} connections are open already; close some`);
     this.#open.set(id, open);
-    const socket = connect({ host: route.address, port: port.port, localAddress: route.from, noDelay: true });
+    const from = route.is === 'bridge' ? { localAddress: route.from } : {};
+    const socket = connect({ host: route.address, port: port.port, ...from, noDelay: true });
     open.add(socket);
     socket.once('close', () => {
       open.delete(socket);
@@ -93,7 +101,7 @@ export class GuestPortConnector implements Pick<GuestAccess, 'openPort'> {
 
   async #waitForConnection(
     socket: Socket,
-    route: BridgeRoute,
+    route: BridgeRoute | PodRoute,
     port: number,
     { timeoutMs = CONNECT_TIMEOUT_MS, signal }: OpenPortOptions,
   ): Promise<void> {
@@ -113,6 +121,7 @@ export class GuestPortConnector implements Pick<GuestAccess, 'openPort'> {
       cancel();
       signal?.removeEventListener('abort', onAbort);
     }
+    if (route.is === 'pod') return;
     // A guest that reports the address of another machine must not make the node connect to it.
     const mac = findNeighbourMac(await neighbours(), route);
     if (mac !== route.mac) {

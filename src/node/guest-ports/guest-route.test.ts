@@ -9,6 +9,16 @@ const nic = (backend: InterfaceDevice['backend'], macAddress = MAC): InterfaceDe
   ...{ type: 'interface', id: 'nic-a', name: 'a', model: 'virtio', macAddress, backend },
 });
 const BRIDGED = nic({ type: 'bridge', bridge: 'br0' });
+const onDefinition = (plugin: object) =>
+  nic({
+    type: 'pod',
+    tap: 'tap1',
+    attachment: {
+      podInterface: 'pod1',
+      network: { type: 'cni', config: JSON.stringify({ name: 'lan', plugins: [plugin] }) },
+      binding: 'bridge',
+    },
+  });
 const reports = (...addresses: string[]): AgentInterface => ({ mac: MAC, addresses });
 const NETWORKS = {
   lo: [{ address: '127.0.0.1', netmask: '255.0.0.0' }],
@@ -34,6 +44,21 @@ const cases: Record<string, { nics: InterfaceDevice[]; reported?: AgentInterface
     nics: [BRIDGED],
     reported: [reports('172.17.0.1', '192.168.7.5')],
     want: 'br0 192.168.7.1 to 192.168.7.5',
+  },
+  'uses the bridge that a definition names': {
+    nics: [onDefinition({ type: 'bridge', bridge: 'br0' })],
+    reported: [reports('192.168.7.5')],
+    want: 'br0 192.168.7.1 to 192.168.7.5',
+  },
+  'does not use a bridge on which the guest is in another VLAN': {
+    nics: [onDefinition({ type: 'bridge', bridge: 'br0', vlan: 7 })],
+    reported: [reports('192.168.7.5')],
+    want: /its IPv4 address is unknown/,
+  },
+  'knows no bridge of a macvlan': {
+    nics: [onDefinition({ type: 'macvlan', master: 'eth0' })],
+    reported: [reports('10.9.0.3')],
+    want: /its IPv4 address is unknown/,
   },
   'ignores interfaces that only the guest knows': {
     nics: [BRIDGED],

@@ -1,10 +1,12 @@
 /**
- * Decides how the node reaches a port of a guest: through QEMU if the guest has an interface in user mode, else over a
- * bridge at an address that the guest agent reports. A guest may report anything, so an address counts only if the node
+ * Decides how the node reaches a port of a guest: at the address of its pod; through QEMU if the guest has an interface
+ * in user mode; else over a bridge at an address that the guest agent reports. A guest may report anything, so an address counts only if the node
  * itself has an address in that network on that bridge: the guest cannot direct the node elsewhere. Pure.
  */
 import { isIPv4 } from 'node:net';
-import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
+import { hostBridgesIn } from '#api/network/definition-config.ts';
+import type { DomainDefinition, InterfaceBackend, InterfaceDevice } from '#node/hardware/domain-definition.ts';
+import type { PodNetwork } from '#node/network/pod-networks.ts';
 import type { AgentInterface } from '#node/guest-agent/agent-answers.ts';
 
 /** An address of the node, as returned by node:os. */
@@ -25,7 +27,12 @@ export interface BridgeRoute {
   readonly from: string;
 }
 
-type GuestRoute = { readonly is: 'forward' } | BridgeRoute | { readonly is: 'none'; readonly why: string };
+export interface PodRoute {
+  readonly is: 'pod';
+  readonly address: string;
+}
+
+type GuestRoute = { readonly is: 'forward' } | PodRoute | BridgeRoute | { readonly is: 'none'; readonly why: string };
 
 const OR_MASQUERADE = 'or add an interface in user mode (masquerade)';
 
@@ -33,8 +40,11 @@ export function findGuestRoute(
   { devices }: Pick<DomainDefinition, 'devices'>,
   reported: readonly AgentInterface[] | undefined,
   networks: NodeNetworks,
+  pod?: PodNetwork,
 ): GuestRoute {
   const interfaces = devices.flatMap((device) => (device.type === 'interface' ? device : []));
+  const [podAddress] = pod?.interfaces.flatMap(({ addresses }) => addresses) ?? [];
+  if (podAddress !== undefined) return { is: 'pod', address: podAddress };
   if (interfaces.some(({ backend }) => backend.type === 'user')) return { is: 'forward' };
   const candidates = interfaces.flatMap((nic) => candidateAddresses(nic, reported));
   for (const candidate of candidates) {
@@ -53,9 +63,17 @@ export function findGuestRoute(
 }
 
 function candidateAddresses({ backend, macAddress: mac }: InterfaceDevice, reported: readonly AgentInterface[] = []) {
-  if (backend.type !== 'bridge') return [];
+  const bridge = hostBridgeOf(backend);
+  if (bridge === undefined) return [];
   const addresses = reported.filter((entry) => entry.mac === mac).flatMap((entry) => entry.addresses);
-  return addresses.filter((address) => isIPv4(address)).map((address) => ({ bridge: backend.bridge, address, mac }));
+  return addresses.filter((address) => isIPv4(address)).map((address) => ({ bridge, address, mac }));
+}
+
+/** Returns the bridge of the node that the interface is connected with, in the same VLAN as the node itself. */
+function hostBridgeOf(backend: InterfaceBackend): string | undefined {
+  if (backend.type === 'bridge') return backend.bridge;
+  if (backend.type !== 'pod' || backend.attachment.network.type !== 'cni') return undefined;
+  return hostBridgesIn(backend.attachment.network.config).find(({ vlan }) => vlan === undefined)?.name;
 }
 
 /** Reports whether an address is in the network of the node's own address, and is not that address. */

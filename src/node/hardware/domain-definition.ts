@@ -41,8 +41,17 @@ export interface DomainDefinition {
   readonly devices: readonly Device[];
   /** The directory of the persistent state, used by this domain only. Absent: there is none. */
   readonly state?: { readonly directory: string };
+  /** Set if the guest runs in a network namespace of its own. */
+  readonly network?: DomainNetwork;
   /** Set for a domain that the host API created, which has no pod. Absent: it belongs to a launcher pod. */
   readonly origin?: 'host-api';
+}
+
+/** Settings that DHCP passes to the guest, and its pod, for plugins. */
+export interface DomainNetwork {
+  readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string };
+  readonly hostname: string;
+  readonly searchDomains: readonly string[];
 }
 
 export interface FirmwareDefinition {
@@ -117,7 +126,34 @@ export interface DiskDevice extends DeviceBase {
   readonly errorPolicy?: 'report' | 'stop';
 }
 
-export type InterfaceBackend = { readonly type: 'user' } | { readonly type: 'bridge'; readonly bridge: string };
+export type InterfaceBackend =
+  /** A network inside the hypervisor. Only guests that were started by an earlier version, or by an agent without root. */
+  | { readonly type: 'user' }
+  /** A bridge of the host. Only guests of the host API, and guests that were started by an earlier version. */
+  | { readonly type: 'bridge'; readonly bridge: string }
+  /** A tap device in the namespace of the guest. */
+  | { readonly type: 'pod'; readonly tap: string; readonly attachment: NetworkAttachment };
+
+/** The connection of an interface to a network. */
+export interface NetworkAttachment {
+  /** The interface in the namespace of the guest: eth0 for the pod network, net1, net2 ... for others. */
+  readonly podInterface: string;
+  readonly network:
+    | { readonly type: 'default' }
+    /** A CNI configuration list, as JSON. */
+    | { readonly type: 'cni'; readonly config: string };
+  /**
+   * `masquerade`: the guest has `guestAddresses`, which are translated to those of the pod. `bridge`: the guest has the
+   * addresses of the pod.
+   */
+  readonly binding: 'masquerade' | 'bridge';
+  /** The addresses of the pod with prefix lengths: 10.244.0.5/16. Absent: a plugin chooses them. */
+  readonly addresses?: readonly string[];
+  /** Only for `masquerade`: 10.0.2.2/24, fd10:0:2::2/120. The gateway is the address before. */
+  readonly guestAddresses?: readonly string[];
+  /** Only for `masquerade`: the ports that can be reached from outside. Absent: all. */
+  readonly ports?: readonly { readonly protocol: 'tcp' | 'udp'; readonly port: number }[];
+}
 
 export interface InterfaceDevice extends DeviceBase {
   readonly type: 'interface';
@@ -125,7 +161,7 @@ export interface InterfaceDevice extends DeviceBase {
   readonly model: InterfaceModel;
   readonly macAddress: string;
   readonly backend: InterfaceBackend;
-  /** Only for virtio interfaces on a bridge. */
+  /** Only for virtio interfaces that are not in user mode. */
   readonly queues?: number;
   readonly acpiIndex?: number;
   /** Absent: up. */

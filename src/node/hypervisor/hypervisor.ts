@@ -149,6 +149,14 @@ export type CopyState =
   /** Includes copies whose guest ended before they were complete. */
   | { readonly state: 'failed'; readonly message: string };
 
+export interface CreateOptions {
+  /** Prepares the guest without starting it. */
+  readonly paused?: boolean;
+  /** The path of the network namespace of the guest's process; absent: that of the host. */
+  readonly networkNamespace?: string;
+  readonly signal?: AbortSignal;
+}
+
 export interface Hypervisor extends MigrationPort, GuestAccess {
   capabilities(): Promise<Capabilities>;
   /**
@@ -166,7 +174,7 @@ export interface Hypervisor extends MigrationPort, GuestAccess {
    * Starts the guest, or only prepares it with `paused`. Does nothing if a domain with this id exists, so that a guest
    * never starts twice. A failed start leaves nothing behind.
    */
-  create(definition: DomainDefinition, options?: { paused?: boolean; signal?: AbortSignal }): Promise<void>;
+  create(definition: DomainDefinition, options?: CreateOptions): Promise<void>;
   pause(id: string): Promise<void>;
   resume(id: string): Promise<void>;
   /** Presses the power button. The guest decides what to do; its state changes once it has shut down. */

@@ -120,7 +120,7 @@ export interface MigrationPort {
   receive(
     definition: DomainDefinition,
     incoming: IncomingMigration,
-    options: { readonly signal?: AbortSignal },
+    options: { readonly networkNamespace?: string; readonly signal?: AbortSignal },
   ): Promise<MigrationEndpoint>;
   /** Target: waits until all data has arrived, and makes state, disks and the step `stored` durable. */
   store(id: string, sent: TransferredState, options: { readonly signal?: AbortSignal }): Promise<void>;

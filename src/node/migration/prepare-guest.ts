@@ -12,6 +12,7 @@ import { hasEnded } from '#kube/pod-phase.ts';
 import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import { isActivePod, PODS_BY_INSTANCE } from '#node/guests/guest-objects.ts';
+import type { InstanceNetworks } from '#node/guests/instance-networks.ts';
 import type { NodeFacts, GuestKernel } from '#node/guests/node-facts.ts';
 import { volumeLookups, hasEndedIn } from '#node/guests/volume-lookups.ts';
 import type { DomainLocks } from '#node/guests/domain-locks.ts';
@@ -30,6 +31,8 @@ export interface PrepareParts {
   readonly locks: DomainLocks;
   readonly guest: GuestKernel | undefined;
   readonly node: NodeFacts;
+  /** Looks up networks; undefined if guests have no network namespaces on this node. */
+  readonly instanceNetworks?: InstanceNetworks | undefined;
   readonly clock: Clock;
   /** Called when an earlier guest with this id has to be removed. */
   onChange(id: string): void;
@@ -141,8 +144,18 @@ async function receive(
   }
   const prepared = await prepareIncomingVolumes(begin, { vmi, pod }, parts, signal);
   if ('notReady' in prepared) return prepared;
+  // A guest that an earlier version started keeps its bridges and its user mode, whatever its networks are called now.
+  const network = definition.network && (await parts.instanceNetworks?.resolve(vmi, pod, signal));
+  if (network !== undefined && network.is !== 'ready') return notReadyOrThrow(network);
   const { capabilities } = node;
-  const target = { instance, volumes: prepared.volumes, kernel: guest, capabilities, spec: vmi.spec };
+  const target = {
+    instance,
+    volumes: prepared.volumes,
+    kernel: guest,
+    capabilities,
+    spec: vmi.spec,
+    network: network?.facts,
+  };
   const result = retarget(definition, { ...target, stateDirectory: prepared.stateDirectory });
   if ('refused' in result) throw new Error(result.refused);
   const incoming = { uid, peer, startedAtMs, paused, disks, transport: reach };

@@ -81,7 +81,10 @@ const DEVICES: Readonly<Record<Device['type'], Shape>> = {
     macAddress: (value) => typeof value === 'string' && /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/i.test(value),
     backend: (value) =>
       isRecord(value) &&
-      (matches(value, { type: oneOf('user') }) || matches(value, { type: oneOf('bridge'), bridge: identifier })),
+      (matches(value, { type: oneOf('user') }) ||
+        matches(value, { type: oneOf('bridge'), bridge: identifier }) ||
+        // The target replaces it by its own (retarget.ts).
+        matches(value, { type: oneOf('pod'), tap: identifier, attachment: plain })),
     bootOrder: optional(count),
     queues: optional(count),
     acpiIndex: optional(count),
@@ -133,6 +136,7 @@ const DEFINITION: Shape = {
   smm: flag,
   devices: (value) => Array.isArray(value) && value.length <= MAX_DEVICES && value.every(isDevice),
   state: optional(hasShape({ directory: text })),
+  network: optional(plain),
 };
 
 /** Returns undefined if the value is not a definition, or has unknown fields. */

@@ -2,9 +2,12 @@
  * Adapts the definition of a migrating guest to this node: replaces all paths by those of the prepared volumes, and keeps
  * everything that the guest can see. Pure.
  */
+import { interfacesOf, networksOf } from '#api/devices/attached-interfaces.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { deepEqual } from '#kube/deep.ts';
+import type { FieldError } from '#kube/field-error.ts';
 import { defineCpu } from '#node/definition/cpu.ts';
+import { defineAttachment, defineNetwork, type NetworkFacts } from '#node/definition/devices/attachment.ts';
 import type { Device, DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import { defineMemoryKib } from '#node/definition/memory.ts';
 import type { GuestKernel } from '#node/guests/node-facts.ts';
@@ -22,7 +25,9 @@ export interface TargetFacts {
   readonly stateDirectory: string | undefined;
   readonly capabilities: Capabilities;
   /** Limits the resources of the guest: the source node cannot grant more than the spec. */
-  readonly spec: Pick<VmiSpec, 'domain' | 'networks'>;
+  readonly spec: VmiSpec;
+  /** The networks of the instance on this node; undefined if guests have no network namespaces here. */
+  readonly network?: NetworkFacts | undefined;
 }
 
 type RetargetResult = { readonly definition: DomainDefinition } | { readonly refused: string };
@@ -43,13 +48,16 @@ export function retarget(source: DomainDefinition, target: TargetFacts): Retarge
   const kernel = retargetKernel(source, target);
   const state = retargetState(source, target);
   for (const part of [kernel, state]) if (part !== undefined && 'refused' in part) return part;
-  const { kernel: _kernel, state: _state, ...rest } = source;
+  const network = retargetNetwork(source, target);
+  if (network !== undefined && 'refused' in network) return network;
+  const { kernel: _kernel, state: _state, network: _network, ...rest } = source;
   return {
     definition: {
       ...rest,
       devices: devices as readonly Device[],
       ...(kernel && { kernel: kernel as NonNullable<DomainDefinition['kernel']> }),
       ...(state && { state: state as NonNullable<DomainDefinition['state']> }),
+      ...(network && { network }),
     },
   };
 }
@@ -78,11 +86,34 @@ function cpuText({ model, sockets, cores, threads }: DomainDefinition['cpu']): s
   return `${model}, ${sockets} sockets of ${cores} cores of ${threads} threads`;
 }
 
-function retargetInterface(
-  device: InterfaceDevice,
-  { spec: { networks = [] } }: TargetFacts,
-): Device | RetargetRefusal {
+/** Returns the network namespace's description; a guest without one, of an earlier version, stays without. */
+function retargetNetwork(
+  { network }: DomainDefinition,
+  { instance, spec, network: facts }: TargetFacts,
+): DomainDefinition['network'] | RetargetRefusal {
+  if (network === undefined) return undefined;
+  if (facts === undefined) return { refused: 'the target node has no network for the guest' };
+  return defineNetwork({ metadata: instance, spec }, facts);
+}
+
+/** Attaches an interface as the target node would at a start: the source node chooses neither network nor address. */
+function retargetAttachment(device: InterfaceDevice, { spec, network: facts }: TargetFacts): Device | RetargetRefusal {
+  const item = interfacesOf(spec).find(({ name }) => name === device.name);
+  const network = networksOf(spec).find(({ name }) => name === device.name);
+  if (item === undefined || network === undefined || facts === undefined) {
+    return { refused: `interface "${device.name}" has no network on the target node` };
+  }
+  const problems: FieldError[] = [];
+  const backend = defineAttachment(item, network, { networks: networksOf(spec), facts }, device.name, problems);
+  const [problem] = problems;
+  if (problem !== undefined) return { refused: `interface "${device.name}": ${problem.message}` };
+  return { ...device, backend: backend ?? { type: 'user' } };
+}
+
+function retargetInterface(device: InterfaceDevice, target: TargetFacts): Device | RetargetRefusal {
   const { backend, name } = device;
+  if (backend.type === 'pod') return retargetAttachment(device, target);
+  const { networks = [] } = target.spec;
   if (backend.type !== 'bridge' || networks.some(({ multus }) => multus?.networkName === backend.bridge)) return device;
   return { refused: `interface "${name}" uses bridge "${backend.bridge}", which is not a network of its instance` };
 }

@@ -33,7 +33,7 @@ const MAX_MESSAGE_LENGTH = 1024;
 export function buildPodStatus(
   pod: Pod,
   view: PodView,
-  { hostIp, nowMs }: { hostIp: string; nowMs: number },
+  { hostIp, podIps, nowMs }: { hostIp: string; podIps?: readonly string[] | undefined; nowMs: number },
 ): PodStatus {
   const { phase, reason } = view;
   const old = pod.status ?? {};
@@ -43,6 +43,7 @@ export function buildPodStatus(
     reason,
     message: view.message?.slice(0, MAX_MESSAGE_LENGTH),
     hostIP: old.hostIP ?? hostIp,
+    ...(podIps !== undefined && { podIP: podIps[0], podIPs: podIps.map((ip) => ({ ip })) }),
     startTime: old.startTime ?? timestamp(view.startedAtMs ?? nowMs),
     conditions: [...updateConditions(old.conditions, view, timestamp(nowMs))],
     containerStatuses: pod.spec.containers.map(({ name, image }) => containerStatus(pod, name, image, view)),

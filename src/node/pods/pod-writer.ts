@@ -20,10 +20,10 @@ export async function reportPod(
 ): Promise<Stored<Pod>> {
   if (deepEqual(pod.status, status)) return pod;
   const { name, namespace, uid } = pod.metadata;
-  const { phase, hostIP, startTime, containerStatuses } = status;
+  const { phase, hostIP, podIP, podIPs, startTime, containerStatuses } = status;
   const conditions = status.conditions?.map((condition) => clearRemovedFields(pod, condition));
   const { reason = null, message = null } = status;
-  const written = { phase, reason, message, hostIP, startTime, conditions, containerStatuses };
+  const written = { phase, reason, message, hostIP, podIP, podIPs, startTime, conditions, containerStatuses };
   const body = { metadata: { uid }, status: written };
   try {
     return await client.patch(

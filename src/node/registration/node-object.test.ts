@@ -1,4 +1,5 @@
 import { MACHINE_TYPES_ANNOTATION } from '#api/machine-types/names.ts';
+import { TUNNEL_ADDRESS_ANNOTATION } from '#api/names.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aDescription } from '#node/registration/testing/sample-description.ts';
@@ -41,6 +42,15 @@ test('an annotation contains the aliases and deprecations of machine types', () 
   assert.equal(annotationChanges({ other: 'x', ...annotations }, annotations), undefined);
   const outdated = { other: 'x', [MACHINE_TYPES_ANNOTATION]: '[]' };
   assert.deepEqual(annotationChanges(outdated, annotations), annotations);
+});
+
+test('an annotation contains the address of the tunnel, and is removed when there is none', () => {
+  const without = nodeAnnotations(aDescription());
+  const annotations = nodeAnnotations({ ...aDescription(), tunnelAddress: '192.0.2.7' });
+  assert.equal(annotations[TUNNEL_ADDRESS_ANNOTATION], '192.0.2.7');
+  assert.equal(without[TUNNEL_ADDRESS_ANNOTATION], undefined);
+  assert.deepEqual(annotationChanges(without, annotations), { [TUNNEL_ADDRESS_ANNOTATION]: '192.0.2.7' });
+  assert.deepEqual(annotationChanges(annotations, without), { [TUNNEL_ADDRESS_ANNOTATION]: null });
 });
 
 test('foreign labels are kept, and labels of obsolete machine types are removed', () => {

@@ -1,6 +1,11 @@
 /** Builds the Node object of this agent. Labels and conditions of other components are kept. Pure. */
 import { MACHINE_TYPES_ANNOTATION } from '#api/machine-types/names.ts';
-import { MACHINE_TYPE_LABEL_PREFIX, SCHEDULABLE_LABEL, HYPERVISOR_LABEL } from '#api/names.ts';
+import {
+  HYPERVISOR_LABEL,
+  MACHINE_TYPE_LABEL_PREFIX,
+  SCHEDULABLE_LABEL,
+  TUNNEL_ADDRESS_ANNOTATION,
+} from '#api/names.ts';
 import { formatStorageSize, type StorageSize } from '#api/storage/storage-size.ts';
 import { setCondition, type Condition } from '#kube/conditions.ts';
 import type { Node, Quantities } from '#kube/core-kinds.ts';
@@ -20,6 +25,8 @@ export interface NodeDescription {
   readonly port: number | undefined;
   /** Resolvable name of the address, if there is one. API servers try it before the address. */
   readonly hostname?: string | undefined;
+  /** The address of this host for the tunnel between hosts, if guests of other hosts can be reached through it. */
+  readonly tunnelAddress?: string | undefined;
   /** The largest volumes that fit on the node, if it is known. */
   readonly storage?: StorageSize | undefined;
   /** Taints of a new Node. A node cannot change them later. */
@@ -50,7 +57,7 @@ export function nodeLabels({ name, host, capabilities }: NodeDescription): Recor
   };
 }
 
-export function nodeAnnotations({ capabilities, storage }: NodeDescription): Record<string, string> {
+export function nodeAnnotations({ capabilities, storage, tunnelAddress }: NodeDescription): Record<string, string> {
   const types = capabilities.machines
     .filter(isDefinable)
     .map(({ name, alias, deprecated }) => ({ name, ...(alias !== undefined && { alias }), deprecated }))
@@ -58,15 +65,20 @@ export function nodeAnnotations({ capabilities, storage }: NodeDescription): Rec
   return {
     [MACHINE_TYPES_ANNOTATION]: JSON.stringify(types),
     ...(storage === undefined ? {} : formatStorageSize(storage)),
+    ...(tunnelAddress !== undefined && { [TUNNEL_ADDRESS_ANNOTATION]: tunnelAddress }),
   };
 }
 
-/** Returns the annotations to change, or undefined if there are none. */
+/** Returns the annotations to change, with null for an obsolete address of the tunnel, or undefined if there are none. */
 export function annotationChanges(
   annotations: Readonly<Record<string, string>>,
   wanted: Readonly<Record<string, string>>,
-): Record<string, string> | undefined {
-  const changes = Object.entries(wanted).filter(([key, value]) => annotations[key] !== value);
+): Record<string, string | null> | undefined {
+  const changes: [string, string | null][] = Object.entries(wanted).filter(
+    ([key, value]) => annotations[key] !== value,
+  );
+  const [tunnel, wantedTunnel] = [annotations[TUNNEL_ADDRESS_ANNOTATION], wanted[TUNNEL_ADDRESS_ANNOTATION]];
+  if (tunnel !== undefined && wantedTunnel === undefined) changes.push([TUNNEL_ADDRESS_ANNOTATION, null]);
   return changes.length === 0 ? undefined : Object.fromEntries(changes);
 }
 

@@ -34,6 +34,8 @@ interface SandboxSpec {
   /** None by default. */
   readonly capabilities?: readonly string[];
   readonly devices: readonly CharacterDevice[];
+  /** The path of a network namespace; absent: that of the host. */
+  readonly networkNamespace?: string | undefined;
   /** Below the root of each cgroup hierarchy. */
   readonly cgroup: string;
   readonly limits: SandboxLimits;
@@ -89,7 +91,10 @@ export function buildOciConfig(spec: SandboxSpec): object {
       ...(pluggedDir === undefined ? [] : [mountPlugged(pluggedDir)]),
     ],
     linux: {
-      namespaces: ['pid', 'ipc', 'uts', 'mount'].map((type) => ({ type })),
+      namespaces: [
+        ...['pid', 'ipc', 'uts', 'mount'].map((type) => ({ type })),
+        ...(spec.networkNamespace === undefined ? [] : [{ type: 'network', path: spec.networkNamespace }]),
+      ],
       cgroupsPath: spec.cgroup,
       devices: spec.devices.map(({ path, major, minor }) => ({ type: 'c', path, major, minor, fileMode: 0o666 })),
       resources: {

@@ -12,6 +12,8 @@ import { CUSTOM_RESOURCE_DEFINITIONS } from '#kube/core-kinds.ts';
 export interface ForeignKind {
   readonly type: ResourceType;
   readonly shortNames: readonly string[];
+  /** Defaults to the kind in lower case. */
+  readonly singular?: string;
   readonly description: string;
   /** Fields in addition to apiVersion, kind and metadata. */
   readonly properties: Readonly<Record<string, Schema>>;
@@ -24,7 +26,7 @@ interface DefinitionOptions {
 }
 
 export function foreignDefinition(kind: ForeignKind, { annotations = {} }: DefinitionOptions = {}): DesiredObject {
-  const { type, shortNames, description, properties, required, columns } = kind;
+  const { type, shortNames, singular = type.kind.toLowerCase(), description, properties, required, columns } = kind;
   const base: Record<string, Schema> = { apiVersion: str(), kind: str(), metadata: { type: 'object' } };
   const openAPIV3Schema: Schema = {
     type: 'object',
@@ -39,7 +41,7 @@ export function foreignDefinition(kind: ForeignKind, { annotations = {} }: Defin
       kind: type.kind,
       listKind: `${type.kind}List`,
       plural: type.plural,
-      singular: type.kind.toLowerCase(),
+      singular,
       shortNames,
     },
     versions: [

@@ -5,6 +5,7 @@
  *   accounts, policies, webhooks ──► definitions (definitions.ts) ──► objects of our kinds, classes and services
  */
 import { type DesiredObject, desiredObject } from '#operator/desired.ts';
+import { addressPolicies } from '#operator/objects/address-policy.ts';
 import { apiServiceObjects } from '#operator/objects/api-services.ts';
 import { deleteProtectionPolicies } from '#operator/objects/delete-protection.ts';
 import { firmwarePolicy } from '#operator/objects/firmware-policy.ts';
@@ -37,6 +38,7 @@ export const objectsBeforeKinds: readonly DesiredObject[] = [
   ...nodePolicies,
   ...firmwarePolicy,
   ...recordPolicies,
+  ...addressPolicies,
   ...deleteProtectionPolicies,
   ...snapshotPolicies,
   ...snapshotDataPolicies,

@@ -4,7 +4,10 @@ import type { PolicyRule } from '#kube/cluster-kinds.ts';
 import {
   CORE,
   identityRule,
+  networkDefinitionRule,
+  networkRule,
   READ_VERBS,
+  READ_NETWORK_RULE,
   READ_SETTINGS_RULE,
   RECORD_EVENTS_RULE,
   policyRule,
@@ -25,6 +28,10 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     vmRule(['update'], 'virtualmachines/finalizers'),
     vmRule([...READ_VERBS, 'create', 'patch', 'delete'], 'virtualmachineinstances'),
     identityRule([...READ_VERBS, 'create', 'patch'], 'virtualmachineidentities'),
+    // Records the addresses of the VM.
+    READ_NETWORK_RULE,
+    // Reports networks without a definition.
+    networkDefinitionRule(READ_VERBS),
     policyRule(READ_VERBS, CORE, 'persistentvolumeclaims'),
     // Snapshots and restores hold the VM; a lost record is rebuilt from contents.
     vmSnapshotRule(READ_VERBS, 'virtualmachinesnapshots', 'virtualmachinerestores', 'virtualmachinesnapshotcontents'),
@@ -47,6 +54,15 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     policyRule([...READ_VERBS, 'create', 'patch'], CORE, 'persistentvolumeclaims'),
     policyRule(READ_VERBS, STORAGE, 'storageclasses'),
     policyRule(['get'], STORAGE_PROFILES.group, STORAGE_PROFILES.plural),
+    // Launcher pods name the addresses of their guests.
+    READ_NETWORK_RULE,
+  ],
+  'network-address-controller': [
+    RECORD_EVENTS_RULE,
+    networkRule(READ_VERBS, 'guestnetworks'),
+    networkRule([...READ_VERBS, 'create', 'patch', 'delete'], 'networkaddresses'),
+    vmRule(READ_VERBS, 'virtualmachines', 'virtualmachineinstances'),
+    policyRule(READ_VERBS, CORE, 'pods'),
   ],
   'migration-controller': [
     RECORD_EVENTS_RULE,

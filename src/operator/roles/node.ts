@@ -8,6 +8,8 @@ import type { PolicyRule } from '#kube/cluster-kinds.ts';
 import {
   CORE,
   identityRule,
+  networkDefinitionRule,
+  networkRule,
   READ_VERBS,
   RECORD_EVENTS_RULE,
   policyRule,
@@ -20,8 +22,12 @@ export const nodeRules: readonly PolicyRule[] = [
   vmRule(READ_VERBS, 'virtualmachineinstances'),
   vmRule(['patch', 'update'], 'virtualmachineinstances/status'),
   identityRule(['get'], 'virtualmachineidentities'),
-  // The addresses of other node agents, for migrations.
-  policyRule(['get'], CORE, 'nodes'),
+  // The subnets and the MTU of the default network.
+  networkRule(READ_VERBS, 'guestnetworks'),
+  // The secondary networks of guests that start here.
+  networkDefinitionRule(['get']),
+  // The addresses of other node agents, for migrations and for the tunnel between hosts.
+  policyRule(READ_VERBS, CORE, 'nodes'),
   // The certificate that identifies the node to our components.
   policyRule(['create'], SUBRESOURCES_GROUP, AGENT_CERTIFICATES),
   // Renewal of the certificate that identifies the node to the API server; the cluster approves it automatically.

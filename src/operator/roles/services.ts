@@ -4,6 +4,7 @@ import {
   CORE,
   STORAGE,
   READ_VERBS,
+  READ_NETWORK_RULE,
   READ_SETTINGS_RULE,
   policyRule,
   vmRule,
@@ -14,6 +15,8 @@ export const serviceRoles: Readonly<Record<string, readonly PolicyRule[]>> = {
   // Finds VMs with the same firmware uuid, protected VMs, and unfinished restores.
   'selfsame-webhook': [
     READ_SETTINGS_RULE,
+    // Checks the addresses that VMs ask for.
+    READ_NETWORK_RULE,
     vmRule(READ_VERBS, 'virtualmachines'),
     vmSnapshotRule(READ_VERBS, 'virtualmachinerestores'),
     // Checks whether an instance can be migrated now.

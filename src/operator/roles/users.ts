@@ -4,6 +4,8 @@ import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { PolicyRule } from '#kube/cluster-kinds.ts';
 import {
   identityRule,
+  networkDefinitionRule,
+  READ_NETWORK_RULE,
   READ_VERBS,
   policyRule,
   vmRule,
@@ -56,12 +58,16 @@ const snapshots = (verbs: readonly string[]) => [
 const view = [
   vmRule(READ_VERBS, ...KINDS),
   identityRule(READ_VERBS, 'virtualmachineidentities'),
+  READ_NETWORK_RULE,
+  networkDefinitionRule(READ_VERBS),
   ...snapshots(READ_VERBS),
   ...VIEW_SUBRESOURCES,
 ];
 const edit = [
   vmRule(ALL, ...KINDS),
   identityRule(READ_VERBS, 'virtualmachineidentities'),
+  READ_NETWORK_RULE,
+  networkDefinitionRule(READ_VERBS),
   ...snapshots(ALL),
   ...VIEW_SUBRESOURCES,
   ...EDIT_SUBRESOURCES,

@@ -3,6 +3,7 @@ import type { Client } from '#client/client.ts';
 import { DEVICE_MAP, deviceMapController } from '#controllers/device-map/device-map.ts';
 import type { HostReader } from '#controllers/device-map/host-reader.ts';
 import { migrationController } from '#controllers/migration/migration-controller.ts';
+import { networkAddressController } from '#controllers/network-address/network-address-controller.ts';
 import type { PlaneController } from '#controllers/shared/plane-controller.ts';
 import { protectionController } from '#controllers/protection/protection-controller.ts';
 import { restoreController } from '#controllers/restore/restore-controller.ts';
@@ -26,6 +27,7 @@ import type { NodeConnections } from '#subresources/node-connections.ts';
 const createControllers = (hosts: HostReader): readonly PlaneController[] => [
   vmController,
   vmiController,
+  networkAddressController,
   migrationController,
   deviceMapController(hosts),
   storageController,
@@ -50,10 +52,17 @@ interface PlaneControllerParts {
   onStarted(controller: RunningController): void;
 }
 
+interface StartSteps {
+  /** Called when our kinds are served. */
+  whenServed?(): void;
+  /** Called before any controller besides the operator starts; they wait for it. */
+  beforeControllers?(): Promise<void>;
+}
+
 /** Resolves when our kinds are served and all caches are filled, or when the signal aborts. */
 export async function startPlaneControllers(
   parts: PlaneControllerParts,
-  whenServed: () => void = () => {},
+  { whenServed, beforeControllers }: StartSteps = {},
 ): Promise<void> {
   const { clientOf, informers, metrics, clock, log, signal, onStarted } = parts;
   const informer: SharedInformers['of'] = (type) => informers.of(type);
@@ -64,9 +73,10 @@ export async function startPlaneControllers(
   };
   start(operatorController(parts.trust));
   if (!(await waitUntilServed({ informer, signal }))) return;
-  whenServed();
+  whenServed?.();
   // Without the webhook, the VM controller could mistake a new VM for one of an older version.
   if (!(await waitForUuidAdmission({ informer, signal }))) return;
+  await beforeControllers?.();
   const hosts = createHostReader(parts.hosts(clientOf(DEVICE_MAP)), metrics);
   for (const controller of createControllers(hosts)) start(controller);
   await informers.waitForSync();

@@ -9,6 +9,8 @@ import { BY_FIRMWARE_UUID, firmwareUuidOf } from '#api/identity/firmware-uuid-in
 import { BY_MAC_ADDRESS, macAddressesOf } from '#api/identity/mac-address-index.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
+import { DEFAULT_NETWORK, GUEST_NETWORKS, type GuestNetwork } from '#api/network/guest-network.ts';
+import { NETWORK_ADDRESSES, type NetworkAddress } from '#api/network/network-address.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE, VMI_NAME_LABEL } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import {
@@ -41,6 +43,8 @@ export interface WebhookCaches {
   readonly restores: Informer<VirtualMachineRestore>;
   readonly claims: Informer<PersistentVolumeClaim>;
   readonly nodes: Informer<Node>;
+  readonly networks: Informer<GuestNetwork>;
+  readonly addresses: Informer<NetworkAddress>;
 }
 
 /** Creates the caches. Must be called after our kinds are served. */
@@ -57,7 +61,10 @@ export function createWebhookCaches(informer: SharedInformers['of']): WebhookCac
   vms.addIndex(BY_MAC_ADDRESS, macAddressesOf);
   vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
   restores.addIndex(UNFINISHED_BY_VM, vmKeysOfUnfinishedRestore);
-  return { kubevirts, vms, restores, claims: informer(PERSISTENT_VOLUME_CLAIMS), nodes: informer(NODES) };
+  return {
+    ...{ kubevirts, vms, restores, claims: informer(PERSISTENT_VOLUME_CLAIMS), nodes: informer(NODES) },
+    ...{ networks: informer(GUEST_NETWORKS), addresses: informer(NETWORK_ADDRESSES) },
+  };
 }
 
 /** Returns the VMs with the claim as a disk, and the VM that controls it. */
@@ -97,6 +104,8 @@ export function createWebhook({ client, caches, clock }: WebhookOptions): Webhoo
         namespace: metadata.namespace ?? '',
         name: metadata.name,
       })),
+    guestNetwork: () => caches.now?.networks.get(DEFAULT_NETWORK),
+    networkAddress: (name) => caches.now?.addresses.get(name),
     restoresOf: createRestoreLookup(client, () => caches.now?.restores),
     nodes: () => caches.now?.nodes.list() ?? [],
     vmsOfClaim: (claim) => (caches.now === undefined ? [] : findVmsOfClaim(caches.now.vms, claim)),

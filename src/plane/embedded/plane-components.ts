@@ -2,7 +2,8 @@
  * Starts our components beside an engine in the same process: webhook, subresources, operator and controllers, each an
  * ordinary client with its own account. On an existing cluster the same components run behind HTTPS (cluster/).
  *
- *   bootstrap (as an administrator would) ─► services ─► operator: admission ─► our kinds are served ─► controllers
+ *   bootstrap (as an administrator would) ─► services ─► operator: admission ─► our kinds are served
+ *     ─► GuestNetwork, if one is wanted and absent ─► controllers
  */
 import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
@@ -21,6 +22,7 @@ import { waitForAdmission } from '#operator/admission-controller.ts';
 import { applyBootstrap, INFORMERS_ACCOUNT } from '#operator/bootstrap.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { WEBHOOK_SERVICE } from '#operator/objects/webhooks.ts';
+import { ensureGuestNetwork, type GuestNetworkOptions } from '#plane/embedded/guest-network.ts';
 import { startPlaneControllers } from '#plane/components/plane-controllers.ts';
 import { createWebhook, createWebhookCaches, type WebhookCaches } from '#plane/components/webhook.ts';
 import type { RunningController } from '#runtime/controller.ts';
@@ -37,6 +39,8 @@ interface PlaneComponentsOptions {
   hosts(client: Client): Pick<NodeConnections, 'post'>;
   /** The metrics of this process, which the engine serves. */
   readonly metrics: MetricRegistry;
+  /** The subnets of the GuestNetwork `default`, which is created if it is absent; none is created without them. */
+  readonly guestNetwork?: GuestNetworkOptions | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -50,7 +54,7 @@ export interface PlaneComponents {
 
 const DEPLOY_WAIT_MS = 20_000;
 
-/** A user with all rights; used once to create what the operator needs. */
+/** A user with all rights; used once to create what the operator needs, and the default network. */
 const ADMINISTRATOR: UserInfo = { name: 'selfsame-installer', groups: [MASTERS, AUTHENTICATED] };
 
 /**
@@ -81,7 +85,10 @@ export async function startPlaneComponents(options: PlaneComponentsOptions): Pro
         onStarted: (controller) => controllers.push(controller),
         ...{ informers, hosts, metrics, clock, log, signal },
       },
-      () => (caches.now = createWebhookCaches((type) => informers.of(type))),
+      {
+        whenServed: () => (caches.now = createWebhookCaches((type) => informers.of(type))),
+        beforeControllers: async () => await createGuestNetwork(options),
+      },
     );
     const informer: SharedInformers['of'] = (type) => informers.of(type);
     const installed = waitForAdmission({ informer, policies: 'served' }, { signal });
@@ -91,6 +98,11 @@ export async function startPlaneComponents(options: PlaneComponentsOptions): Pro
     await stop();
     throw error;
   }
+}
+
+async function createGuestNetwork(options: PlaneComponentsOptions): Promise<void> {
+  const { guestNetwork, log } = options;
+  if (guestNetwork !== undefined) await ensureGuestNetwork(clientOf(options, ADMINISTRATOR), guestNetwork, { log });
 }
 
 /** Waits until everything is installed; the KubeVirt object reports what cannot be installed. */

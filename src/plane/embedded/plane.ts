@@ -8,6 +8,7 @@ import { startEngine, type EngineOptions } from '#engine/engine.ts';
 import { LocalServices } from '#engine/remote/local-services.ts';
 import { renewOnRead, renewWeekly } from '#lib/renewals.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
+import type { GuestNetworkOptions } from '#plane/embedded/guest-network.ts';
 import { admitHostOperator, admitNode } from '#plane/embedded/admit-node.ts';
 import { nodeDirOf, sharedDirOf } from '#plane/node/node-dir.ts';
 import { NodeProcesses } from '#plane/embedded/node-processes.ts';
@@ -16,6 +17,8 @@ import { createNodeConnections } from '#subresources/node-connections.ts';
 
 interface PlaneOptions extends Omit<EngineOptions, 'services' | 'readyChecks'> {
   readonly nodes: number;
+  /** The subnets of the GuestNetwork `default`, which is created if it is absent; none is created without them. */
+  readonly guestNetwork?: GuestNetworkOptions | undefined;
   /** The program with its arguments before `node`, and the flags of all nodes. */
   readonly program: {
     readonly file: string;
@@ -68,6 +71,7 @@ export async function startPlane(options: PlaneOptions): Promise<Plane> {
       nodes: connectionsOf(SUBRESOURCES_SERVICE),
       hosts: connectionsOf(HOST_READER),
       metrics,
+      guestNetwork: options.guestNetwork,
       clock,
       log,
     });

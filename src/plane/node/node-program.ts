@@ -17,13 +17,22 @@ import { copyImages, realImages } from '#node/hypervisor/fake/copy-images.ts';
 import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { createQemuHypervisor } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
+import { connectGuests } from '#node/network/connect-guests.ts';
+import { guestUserOf } from '#node/hardware/guest-user.ts';
+import { readHostCniConfig } from '#node/network/linux/cni/host-cni-config.ts';
+import { LinuxHostSide } from '#node/network/linux/host/linux-host-side.ts';
+import { LinuxPodNetworks } from '#node/network/linux/linux-pod-networks.ts';
+import { createFakeNetworks } from '#node/network/fake/fake-networks.ts';
+import { planNetwork } from '#node/network/linux/network-plan.ts';
 import { nativeProgram } from '#node/pods/native-program.ts';
+import { nftRuleSets } from '#node/services/nft.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { createVolumes } from '#node/volumes/local/volumes.ts';
 import { obtainAgentIdentity, type AgentIdentity, type TlsIdentity } from '#plane/node/agent-identity.ts';
 import { keepNodeCertificate, type NodeClientCertificate } from '#plane/node/node-certificate.ts';
 import { placeGuestFiles } from '#plane/node/guest-files.ts';
 import { createLateAgent } from '#plane/node/late-agent.ts';
+import { NETWORKS_DIR } from '#plane/node/remove-networks.ts';
 import { NodeAccess } from '#plane/node/node-access.ts';
 import { createPeers, type OpenPeers } from '#plane/node/peers.ts';
 import { ensureNodeDirs, readEndpointCertificate } from '#plane/node/node-dir.ts';
@@ -79,7 +88,7 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
   const transport = createHttpTransport(access.now(), { userAgent: `selfsame-node/${name}`, clock });
   access.onRenewed((renewed) => transport.renew(renewed));
   const sandboxed = isRoot && options.hypervisor === 'qemu';
-  const hypervisor = createHypervisor(options, sandboxed);
+  const { hypervisor, networks } = createGuestParts(options, sandboxed);
   const cleanups: (() => Promise<void> | void)[] = [() => transport.close(), () => hypervisor.close()];
   const stop = async () => {
     for (let end = cleanups.pop(); end !== undefined; end = cleanups.pop()) await end();
@@ -107,12 +116,15 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
       client,
       hypervisor,
       volumes: await createVolumes({ nodeName: name, nodeDir, sharedDir, sandboxed, log }),
+      networks,
       guest: await placeGuestFiles(guestDir, nodeDir),
       endpoint: { address: nodeIp, port: endpoint.port, hostname: cluster === undefined ? name : cluster.hostname },
       taints: cluster === undefined ? [] : [NODE_TAINT],
       sandboxed,
       hostDir: nodeDir,
       runProgram: nativeProgram({ command: options.program, cwd: nodeDir }),
+      // Clusters route Services themselves, with kube-proxy or what they use instead.
+      ...(sandboxed && cluster === undefined && { services: serviceTools }),
       programAccess: { dir: join(nodeDir, 'pods'), server, certificateAuthority },
       clock,
       log,
@@ -129,6 +141,12 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
     throw error;
   }
 }
+
+const serviceTools = {
+  rules: nftRuleSets(),
+  hostsDir: (key: string) => join(NETWORKS_DIR, key, 'hosts'),
+  planNetwork,
+};
 
 /**
  * Keeps the access to the API current: reloads the kubeconfig and, on a cluster, renews it. Returns a stop function.
@@ -204,9 +222,28 @@ function createOwnPeers(identity: AgentIdentity, client: Client, clock: Clock): 
   return createPeers({ client, ...first, currentIdentity: () => identity.peer() ?? first, clock });
 }
 
-function createHypervisor(options: NodeProgramOptions, sandboxed: boolean): Hypervisor {
-  const { nodeDir, accel, clock, log } = options;
-  if (options.hypervisor === 'fake')
-    return createFakeHypervisor({ clock, dir: join(nodeDir, 'simulated'), copyImages, images: realImages });
-  return createQemuHypervisor({ dir: join(nodeDir, 'domains'), accel, sandboxed, clock, log });
+/** Returns the hypervisor and the networks of its guests. Without sandboxes, guests are in the host's namespace. */
+function createGuestParts(options: NodeProgramOptions, sandboxed: boolean) {
+  const { nodeDir, accel, cluster, clock, log } = options;
+  if (options.hypervisor === 'fake') {
+    const simulated = { clock, dir: join(nodeDir, 'simulated'), copyImages, images: realImages };
+    const podNetworks = createFakeNetworks({ dir: join(nodeDir, 'simulated-networks') });
+    const connect = { networks: podNetworks, userOf: () => undefined, log };
+    const hypervisor: Hypervisor = connectGuests(createFakeHypervisor(simulated), connect);
+    return { hypervisor, networks: { podNetworks, hostConfig: async () => undefined, isSimulated: true } };
+  }
+  const qemu = createQemuHypervisor({ dir: join(nodeDir, 'domains'), accel, sandboxed, clock, log });
+  if (!sandboxed) return { hypervisor: qemu, networks: undefined };
+  const podNetworks = new LinuxPodNetworks({
+    nodeDir,
+    clock,
+    log,
+    hostSide: (plan) => new LinuxHostSide({ plan, dir: join(NETWORKS_DIR, plan.key) }),
+  });
+  const hypervisor = connectGuests(qemu, { networks: podNetworks, userOf: guestUserOf, log });
+  const hostConfig = async () => {
+    const config = cluster === undefined ? undefined : await readHostCniConfig();
+    return config && JSON.stringify(config);
+  };
+  return { hypervisor, networks: { podNetworks, hostConfig } };
 }

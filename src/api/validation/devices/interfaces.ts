@@ -20,10 +20,8 @@ export function checkInterfaces({ domain, networks = [] }: VmiSpec, path: string
     if (network === undefined) {
       errors.push(invalidValue(`${at}.name`, nic.name, `there is no network with this name in ${path}.networks`));
     }
-    if ((nic.ports ?? []).length > 0) {
-      errors.push(
-        forbiddenField(`${at}.ports`, 'is not supported yet: ports of the guest cannot be reached from outside'),
-      );
+    if ((nic.ports ?? []).length > 0 && nic.masquerade === undefined) {
+      errors.push(forbiddenField(`${at}.ports`, 'only possible with masquerade; other guests have all their ports'));
     }
     errors.push(...checkBinding(nic, network, at), ...checkMac(nic.macAddress, `${at}.macAddress`));
   }
@@ -37,10 +35,6 @@ function checkBinding(nic: Interface, network: Network | undefined, path: string
   if (binding === undefined) return [requiredValue(path, 'one of masquerade, bridge must be set')];
   if (binding === 'masquerade' && network?.multus !== undefined) {
     return [forbiddenField(`${path}.masquerade`, 'only possible with a pod network')];
-  }
-  if (binding === 'bridge' && network?.pod !== undefined) {
-    const text = 'only possible with a multus network, which names a bridge on the node; use masquerade';
-    return [forbiddenField(`${path}.bridge`, text)];
   }
   return [];
 }

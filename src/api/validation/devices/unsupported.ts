@@ -69,7 +69,7 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
   ...notYet('spec.domain.devices.interfaces[]', ['sriov', 'binding', 'passtBinding', 'tag']),
   ...['slirp', 'passt', 'macvtap'].map((binding): [string, string] => [
     `spec.domain.devices.interfaces[].${binding}`,
-    'is not supported; use masquerade, or bridge with a multus network',
+    'is not supported; use masquerade or bridge',
   ]),
   [
     'spec.domain.devices.interfaces[].dhcpOptions',

@@ -35,9 +35,7 @@ const cases: Record<string, Case> = {
   },
   'a bridge binding with the pod network': {
     spec: nics([{ name: 'default', bridge: {} }], [POD]),
-    want: [
-      'devices.interfaces[0].bridge: Forbidden: only possible with a multus network, which names a bridge on the node; use masquerade',
-    ],
+    want: [],
   },
   'a masquerade binding with a multus network': {
     spec: nics([MASQUERADE], [{ name: 'default', multus: { networkName: 'br0' } }]),
@@ -51,9 +49,32 @@ const cases: Record<string, Case> = {
     spec: nics([MASQUERADE], [{ name: 'default' }]),
     want: ['networks[0]: Required value: one of pod, multus must be set'],
   },
+  'a definition of another namespace': {
+    spec: nics([{ name: 'lan', bridge: {} }], [{ name: 'lan', multus: { networkName: 'default/lan' } }]),
+    want: [],
+  },
+  'private networks': {
+    spec: nics(
+      [MASQUERADE],
+      [{ name: 'default', pod: { vmNetworkCIDR: '10.9.0.0/24', vmIPv6NetworkCIDR: 'fd9::/64' } }],
+    ),
+    want: [],
+  },
+  'invalid private networks': {
+    spec: nics(
+      [MASQUERADE],
+      [{ name: 'default', pod: { vmNetworkCIDR: '10.9.0.1/24', vmIPv6NetworkCIDR: '10.9.0.0/24' } }],
+    ),
+    want: [
+      'networks[0].pod.vmNetworkCIDR: Invalid value: "10.9.0.1/24": "10.9.0.1/24" is not a valid IP address or network: the network is 10.9.0.0/24',
+      'networks[0].pod.vmIPv6NetworkCIDR: Invalid value: "10.9.0.0/24": must be an IPv6 network',
+    ],
+  },
   'a bridge name with options': {
     spec: nics([{ name: 'lan', bridge: {} }], [{ name: 'lan', multus: { networkName: 'br0,x=y' } }]),
-    want: ['networks[0].multus.networkName: Invalid value: "br0,x=y": must be the name of a bridge on the node'],
+    want: [
+      'networks[0].multus.networkName: Invalid value: "br0,x=y": must be the name of a NetworkAttachmentDefinition, or <namespace>/<name>',
+    ],
   },
   'an invalid MAC': {
     spec: nics([{ ...MASQUERADE, macAddress: '02:00' }], [POD]),
@@ -108,9 +129,11 @@ const cases: Record<string, Case> = {
   },
   'ports of an interface': {
     spec: nics([{ ...MASQUERADE, ports: [{ port: 80 }] }], [POD]),
-    want: [
-      'devices.interfaces[0].ports: Forbidden: is not supported yet: ports of the guest cannot be reached from outside',
-    ],
+    want: [],
+  },
+  'ports of an interface without masquerade': {
+    spec: nics([{ name: 'default', bridge: {}, ports: [{ port: 80 }] }], [POD]),
+    want: ['devices.interfaces[0].ports: Forbidden: only possible with masquerade; other guests have all their ports'],
   },
   'a MAC address with dashes, and the same with colons': {
     spec: nics(

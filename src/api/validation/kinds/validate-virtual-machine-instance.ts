@@ -1,6 +1,7 @@
 /** Validates a VirtualMachineInstance. Pure; returns all errors. */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { findNewErrors } from '#api/validation/new-errors.ts';
+import { checkNetworkNamespaces } from '#api/validation/devices/networks.ts';
 import { checkPermittedLuns } from '#api/validation/devices/direct-luns.ts';
 import { checkHotplug, RESTRICTED } from '#api/validation/devices/hotplug.ts';
 import { checkInstanceSpec } from '#api/validation/kinds/instance-rules.ts';
@@ -31,26 +32,33 @@ export function validateVirtualMachineInstance(
   const labels = trusted
     ? []
     : checkReservedLabels(vmi.metadata.labels, old?.metadata.labels, 'metadata.labels', old !== undefined);
+  const { namespace } = vmi.metadata;
   if (old !== undefined) {
     const refused = checkUpdate(vmi.spec, old.spec, { trusted, hotplugs });
     const errors =
-      refused.length > 0 ? refused : findNewErrors(vmi.spec, old.spec, (spec) => checkSpec(spec, configuration));
+      refused.length > 0
+        ? refused
+        : findNewErrors(vmi.spec, old.spec, (spec) => checkSpec(spec, configuration, namespace));
     return [...labels, ...errors];
   }
   const name = vmi.metadata.name ?? '';
   return [
     ...labelValueErrors(name).map((text) => invalidValue('metadata.name', name, text)),
     ...labels,
-    ...checkSpec(vmi.spec, configuration),
+    ...checkSpec(vmi.spec, configuration, namespace),
     // LUNs of a VM were checked when the VM was written.
     ...(trusted ? [] : checkPermittedLuns(vmi.spec ?? {}, 'spec', configuration)),
   ];
 }
 
-function checkSpec(spec: VmiSpec, configuration: Configuration): FieldError[] {
+function checkSpec(spec: VmiSpec, configuration: Configuration, namespace: string | undefined): FieldError[] {
   const errors = checkUnknownFields(vmiSpec, spec, 'spec', '');
   if (spec?.domain === undefined) return [...errors, requiredValue('spec.domain')];
-  return [...errors, ...checkInstanceSpec(spec, 'spec', configuration)];
+  return [
+    ...errors,
+    ...checkInstanceSpec(spec, 'spec', configuration),
+    ...checkNetworkNamespaces(spec, 'spec', namespace),
+  ];
 }
 
 function checkUpdate(

@@ -3,6 +3,7 @@ import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { findNewErrors } from '#api/validation/new-errors.ts';
 import { chipsetOfSpec } from '#api/validation/devices/chipset-of-spec.ts';
 import { checkProtectionReason, protectionWarnings } from '#api/validation/delete-protection.ts';
+import { checkNetworkNamespaces } from '#api/validation/devices/networks.ts';
 import { checkPermittedLuns } from '#api/validation/devices/direct-luns.ts';
 import { checkHold, type TrustedWriter } from '#api/validation/hold.ts';
 import { checkImportedDevices } from '#api/validation/imported-devices.ts';
@@ -37,7 +38,11 @@ export function validateVirtualMachine(vm: VirtualMachine, { old, configuration,
     ...checkProtectionReason(vm, old),
     // A restore brings back all annotations of the VM.
     ...(writer === 'restore-controller' ? [] : checkImportedDevices(vm, old)),
-    ...findNewErrors(vm.spec, old?.spec, (spec) => [...checkTemplateName(spec, vm), ...checkSpec(spec, configuration)]),
+    ...findNewErrors(vm.spec, old?.spec, (spec) => [
+      ...checkTemplateName(spec, vm),
+      ...checkSpec(spec, configuration),
+      ...checkNetworkNamespaces(spec.template?.spec, 'spec.template.spec', vm.metadata.namespace),
+    ]),
   ];
 }
 

@@ -18,6 +18,17 @@ const IMPORTED = 'metadata.annotations[identity.selfsame.io/imported-devices]';
 const LONG = 'x'.repeat(64);
 const RESERVED = 'of the following reserved kubevirt.io/ labels on a VMI object is prohibited: kubevirt.io/nodeName';
 
+const networkSpec = (...networkNames: readonly string[]) => {
+  const names = networkNames.map((_, i) => `n${i}`);
+  return {
+    domain: { devices: { interfaces: names.map((name) => ({ name, bridge: {} })) } },
+    networks: networkNames.map((networkName, i) => ({ name: `n${i}`, multus: { networkName } })),
+  };
+};
+const onNetworks = (...networkNames: readonly string[]) => ({
+  spec: { template: { spec: networkSpec(...networkNames) } },
+});
+
 const vms: Record<string, { vm: unknown; old?: unknown; want?: string[] }> = {
   'a valid VM': { vm: {} },
   'spec.running without a run strategy': { vm: { spec: { running: true, runStrategy: null } } },
@@ -52,6 +63,17 @@ const vms: Record<string, { vm: unknown; old?: unknown; want?: string[] }> = {
       'spec.template.metadata.name: Forbidden: the instance has the name of its VM',
       'spec.template.metadata.namespace: Forbidden: the instance has the namespace of its VM',
     ],
+  },
+  'definitions of the own namespace and of the shared one': { vm: onNetworks('golden/lan', 'default/lan', 'lan') },
+  'a definition of another namespace': {
+    vm: onNetworks('admin/lan'),
+    want: [
+      'spec.template.spec.networks[0].multus.networkName: Invalid value: "admin/lan": must be in the namespace of the VM or in "default": expected a name in "golden" or "default"',
+    ],
+  },
+  'a definition of another namespace that is stored already': {
+    vm: { spec: { ...onNetworks('admin/lan').spec, runStrategy: 'Halted' } },
+    old: onNetworks('admin/lan'),
   },
   'spec.running and an empty run strategy': { vm: { spec: { running: true, runStrategy: '' } } },
   'a template without a domain': {
@@ -186,6 +208,12 @@ const vmis: Record<string, VmiCase> = {
     want: ['spec.dnsConfig: Forbidden: is not supported yet'],
   },
   'an instance without a domain': { vmi: { spec: { domain: null } }, want: ['spec.domain: Required value'] },
+  'an instance on a definition of another namespace': {
+    vmi: { spec: networkSpec('default/lan', 'admin/lan') },
+    want: [
+      'spec.networks[1].multus.networkName: Invalid value: "admin/lan": must be in the namespace of the VM or in "default": expected a name in "golden" or "default"',
+    ],
+  },
   'a change of a label of an instance': { vmi: { metadata: { labels: { a: 'b' } } }, old: {} },
   'a change of the spec of an instance': {
     vmi: { spec: { domain: { cpu: { cores: 4 } } } },

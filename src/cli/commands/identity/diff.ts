@@ -6,7 +6,7 @@ import { defineCommand } from '#cli/command.ts';
 import { differenceText } from '#cli/difference-text.ts';
 import { switchFlag } from '#lib/command-line/flag.ts';
 import { formatValue, outputFlag } from '#cli/output-format.ts';
-import { findInstance, findRecord, readConfiguration, readVm } from '#cli/connection/vm-objects.ts';
+import { findGuestNetwork, findInstance, findRecord, readConfiguration, readVm } from '#cli/connection/vm-objects.ts';
 
 /** The same exit code as diff. */
 const DIFFERENT = 1;
@@ -37,7 +37,8 @@ export const identityDiffCommand = defineCommand({
     const namesMachine = Boolean(vm.spec.template.spec?.domain.machine?.type);
     const configuration = namesMachine ? configurationOf(undefined) : await readConfiguration(api, report);
     const [record, vmi] = [(await findRecord(api, vm)) ?? predictRecord(vm), await findInstance(api, vm)];
-    const differences = identityDiff({ vm, record, vmi, configuration });
+    const network = await findGuestNetwork(api);
+    const differences = identityDiff({ vm, record, vmi, configuration, network });
     if (format !== undefined) print(formatValue(differences, format));
     else for (const one of differences) terminal.stdout.write(`${differenceText(one, paint)}\n`);
     return flags.exitCode && differences.length > 0 ? DIFFERENT : 0;

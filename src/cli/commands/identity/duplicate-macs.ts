@@ -29,7 +29,8 @@ export function toListedMacHolders(vm: unknown): ListedMacHolder[] {
   return interfaceMacs(vm).map(({ name, macAddress }) => ({ macAddress, ...owner, interface: name }));
 }
 
-function hasInterfaces(vm: unknown): vm is VirtualMachine {
+/** Reports whether the interfaces of a listed VM can be read; objects of a list are not validated. */
+export function hasInterfaces(vm: unknown): vm is VirtualMachine {
   let domain = vm;
   for (const key of ['spec', 'template', 'spec', 'domain']) domain = isRecord(domain) ? domain[key] : undefined;
   if (!isRecord(domain)) return false;

@@ -12,8 +12,8 @@ export const identityHistory = defineCommand({
   usage: 'VM',
   summary: 'List every change to the identity of a virtual machine, oldest first.',
   details:
-    'Covers the firmware uuid, serial, SMBIOS strings, MAC addresses, machine type, devices, their addresses and boot\n' +
-    'order, and the claim with TPM and EFI state. For each change: the time, old and new value, cause, and the user who\n' +
+    'Covers the firmware uuid, serial, SMBIOS strings, MAC and IP addresses, machine type, devices, their addresses and\n' +
+    'boot order, and the claim with TPM and EFI state. For each change: the time, old and new value, cause, and the user who\n' +
     'requested it, if known. The record keeps the last 50 entries. With -o json, entries contain complete devices.',
   example: [
     "  # List what changed in the virtual machine 'db', when and why:",

@@ -45,7 +45,7 @@ export const identityShow = defineCommand({
 const LOST = 'Warning: the identity record is lost; see the condition IdentityRecordLost of the VM for what to do.';
 
 function renderIdentity(vm: VirtualMachine, record: VirtualMachineIdentity): string {
-  const { uuid, serial, machine, macs, unchangedSince, lastChange } = summarizeIdentity(vm, record);
+  const { uuid, serial, machine, macs, addresses = [], unchangedSince, lastChange } = summarizeIdentity(vm, record);
   const { devices = [] } = record.status ?? {};
   const facts = [
     ['Name:', `${record.metadata.namespace}/${record.metadata.name}`],
@@ -53,6 +53,7 @@ function renderIdentity(vm: VirtualMachine, record: VirtualMachineIdentity): str
     ['Serial:', orNone(serial)],
     ['Machine:', machine === '' ? '<not started yet>' : machine],
     ...macs.map(({ name, mac }) => [`MAC of ${name}:`, orNone(mac)]),
+    ...addresses.map(({ name, addresses: own }) => [`Address of ${name}:`, own.join(', ')]),
     ['Unchanged since:', unchangedSince === '' ? '<not started yet>' : `${unchangedSince} (${lastChange})`],
   ];
   if (devices.length === 0) return alignedTable(facts);

@@ -86,6 +86,31 @@ describe('the launcher pod', () => {
     assert.equal('affinity' in rest, false);
   });
 
+  it('has a hostname in the subdomain of the spec', () => {
+    const namesOf = (spec: VmiOverrides['spec']) => {
+      const { hostname, subdomain } = specOf({ spec });
+      return { hostname, subdomain };
+    };
+    assert.deepEqual(namesOf({ hostname: 'db-0', subdomain: 'db' }), { hostname: 'db-0', subdomain: 'db' });
+    assert.deepEqual(namesOf({ subdomain: 'db' }), { hostname: 'db', subdomain: 'db' });
+    assert.deepEqual(namesOf({}), { hostname: undefined, subdomain: undefined });
+  });
+
+  it('has the ports of the interfaces, with names that pods may have', () => {
+    const ports = [
+      { name: 'http', port: 80 },
+      { name: 'http', port: 81 },
+      { name: 'Not a port name', port: 53, protocol: 'UDP' as const },
+      { port: 80 },
+    ];
+    const spec = { domain: { devices: { interfaces: [{ name: 'default', ports }] } } };
+    assert.deepEqual(specOf({ spec }).containers[0]?.['ports'], [
+      { name: 'http', containerPort: 80, protocol: 'TCP' },
+      { containerPort: 81, protocol: 'TCP' },
+      { containerPort: 53, protocol: 'UDP' },
+    ]);
+  });
+
   it('names the objects that become disks, so that its node may read them', () => {
     const { volumes, serviceAccountName } = specOf({
       spec: {

@@ -15,9 +15,12 @@ import {
   MIGRATION_POD_FINALIZER,
   MIGRATION_UID_LABEL,
   NODE_NAME_LABEL,
+  POD_ADDRESSES_ANNOTATION,
   VM_NAME_LABEL,
   NODE_TOLERATION,
 } from '#api/names.ts';
+import { formatPodAddresses, type PodAddresses } from '#api/network/pod-addresses.ts';
+import { vmNameLabelValue } from '#api/vm-name-label.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { DEFAULT_GRACE_SECONDS } from '#api/virtual-machine-instance/spec.ts';
 import {
@@ -87,12 +90,14 @@ interface LauncherOptions {
   /** Set for the target pod of a migration. */
   readonly target?: MigrationTarget;
   readonly policy?: ResourcePolicy;
+  /** The addresses of the guest on the default network; absent if there is no such network. */
+  readonly addresses?: PodAddresses | undefined;
 }
 
 export function buildLauncherPod(
   vmi: Vmi,
   claims: ReadonlyMap<string, ClaimView>,
-  { state, target, policy }: LauncherOptions = {},
+  { state, target, policy, addresses }: LauncherOptions = {},
 ): Pod {
   const { metadata } = vmi;
   // The label names the current node of the instance, which is not necessarily that of this pod.
@@ -115,10 +120,14 @@ export function buildLauncherPod(
         ...labels,
         [APP_LABEL]: LAUNCHER_APP,
         [CREATED_BY_LABEL]: metadata.uid,
-        [VM_NAME_LABEL]: truncateName(metadata.name, NAME_MAX),
+        [VM_NAME_LABEL]: vmNameLabelValue(metadata.name),
         ...(target === undefined ? {} : { [MIGRATION_UID_LABEL]: target.uid }),
       },
-      annotations: { [DOMAIN_ANNOTATION]: metadata.name, [DEFAULT_CONTAINER_ANNOTATION]: COMPUTE_CONTAINER },
+      annotations: {
+        [DOMAIN_ANNOTATION]: metadata.name,
+        [DEFAULT_CONTAINER_ANNOTATION]: COMPUTE_CONTAINER,
+        ...(addresses === undefined ? {} : { [POD_ADDRESSES_ANNOTATION]: formatPodAddresses(addresses) }),
+      },
       ownerReferences: [controller],
       ...(target === undefined ? {} : { finalizers: [MIGRATION_POD_FINALIZER] }),
     },
@@ -143,7 +152,9 @@ function podSpec(
   };
   const volumes = [...claimed.map(podVolume), ...objectVolumes(spec), ...stateViews.map(stateVolume)];
   const serviceAccountName = serviceAccountOf(spec);
-  const { hostname, subdomain, priorityClassName, schedulerName } = spec;
+  const { subdomain, priorityClassName, schedulerName } = spec;
+  // As in KubeVirt, a machine in a subdomain has a name there.
+  const hostname = spec.hostname ?? (subdomain === undefined ? undefined : hostnameOf(vmi));
   const tolerations = [...(spec.tolerations ?? []), NODE_TOLERATION];
   const fields = { serviceAccountName, affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
   return {
@@ -171,16 +182,51 @@ function containersOf({ spec }: Vmi, { claimed, claims, policy }: ContainerOptio
     .filter((volume) => !isBlock(volume))
     .map(({ name }) => ({ name, mountPath: `${DISKS_PATH}/${name}` }));
   const resources = launcherResources(spec.domain, policy);
+  const ports = containerPorts(spec);
   const compute: PodContainer = {
     name: COMPUTE_CONTAINER,
     image: LAUNCHER_IMAGE,
     resources,
+    ...(ports.length === 0 ? {} : { ports }),
     ...(mounts.length === 0 ? {} : { volumeMounts: mounts }),
     ...(devices.length === 0 ? {} : { volumeDevices: devices }),
   };
   const hasConsole = spec.domain.devices?.autoattachSerialConsole !== false;
   if (!hasConsole) return [compute];
   return [compute, { name: CONSOLE_CONTAINER, image: LAUNCHER_IMAGE, resources: consoleResources(resources) }];
+}
+
+interface ContainerPort {
+  readonly name?: string;
+  readonly containerPort: number;
+  readonly protocol: string;
+}
+
+/** The names that Kubernetes accepts for ports. */
+const PORT_NAME = /^(?=.*[a-z])(?=.{1,15}$)[a-z0-9]+(?:-[a-z0-9]+)*$/;
+
+/**
+ * Returns the ports that interfaces name, so that Services can refer to them by name. A name that a pod cannot have is
+ * omitted.
+ */
+function containerPorts({ domain }: Vmi['spec']): ContainerPort[] {
+  const ports = new Map<string, ContainerPort>();
+  const names = new Set<string>();
+  for (const { name = '', port, protocol = 'TCP' } of (domain.devices?.interfaces ?? []).flatMap(
+    (one) => one.ports ?? [],
+  )) {
+    const key = `${protocol} ${port}`;
+    if (ports.has(key)) continue;
+    const isUsable = PORT_NAME.test(name) && !names.has(name);
+    ports.set(key, { ...(isUsable && { name }), containerPort: port, protocol });
+    names.add(name);
+  }
+  return [...ports.values()];
+}
+
+/** Returns the first label of the instance's name. */
+function hostnameOf({ metadata: { name } }: Vmi): string {
+  return truncateName(name.split('.')[0] ?? '', NAME_MAX);
 }
 
 function withoutUndefined(fields: Record<string, unknown>): Record<string, unknown> {

@@ -1,11 +1,15 @@
 /**
- * Resolves the identity of a VM, which is its firmware uuid and serial and the MAC addresses of its interfaces, and
+ * Resolves the identity of a VM, which is its firmware uuid and serial and the MAC and IP addresses of its interfaces, and
  * writes it to the identity record. Values come from the template, then the record, then the instance; missing ones are
  * derived from the uid and name of the VM, so that a repetition after a lost write gives the same values. Pure.
  */
 import type { Smbios } from '#api/domain/chassis.ts';
 import { pickValidSmbios, readSmbios } from '#api/identity/smbios-annotation.ts';
 import { RECORD_FINALIZER } from '#api/names.ts';
+import type { OwnedAddresses } from '#api/network/owned-addresses.ts';
+import { parseIfValid, podInterfacesOf, requestedAddressesIn } from '#api/network/requested-addresses.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { formatIpAddress } from '#lib/ip-address.ts';
 import { type VirtualMachine, templateSpec } from '#api/virtual-machine/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
 import {
@@ -29,6 +33,10 @@ interface IdentityDefaults {
   /** The SMBIOS manufacturer fields of new VMs; a VM that has run keeps its own. */
   readonly smbios?: Smbios | undefined;
   readonly uuidAdmissionSince?: string | undefined;
+  /** The addresses that the VM owns on the default network (api/network/owned-addresses.ts). */
+  readonly addresses?: OwnedAddresses | undefined;
+  /** The instance that runs with these addresses; without one, the record takes precedence. */
+  readonly vmi?: VmWorld['vmi'];
 }
 
 /** Returns the complete identity of a VM; `known` is the identity in its record or its instance. */
@@ -45,15 +53,30 @@ export function resolveIdentity(
   // An address that came from the template is dropped when the template no longer has it.
   const derived = known?.interfaces?.filter(({ fromTemplate }) => fromTemplate !== true) ?? [];
   const macs = new Map(derived.map(({ name, macAddress }) => [name, macAddress]));
-  const interfaces = interfacesOf(spec).map(({ name, macAddress }) =>
-    macAddress
-      ? { name, macAddress: normalizeMac(macAddress), fromTemplate: true }
-      : { name, macAddress: macs.get(name) ?? derivedMacOf(vm, name) },
-  );
+  const addressesOf = createAddressLookup(spec, known, defaults);
+  const interfaces = interfacesOf(spec).map(({ name, macAddress }) => ({
+    name,
+    ...(macAddress
+      ? { macAddress: normalizeMac(macAddress), fromTemplate: true }
+      : { macAddress: macs.get(name) ?? derivedMacOf(vm, name) }),
+    ...addressesOf(name),
+  }));
   return {
     firmware: { uuid, ...(serial ? { serial } : {}) },
     ...(smbios === undefined ? {} : { smbios }),
     ...(interfaces.length === 0 ? {} : { interfaces }),
+  };
+}
+
+/** Returns a function that finds the addresses of an interface, if it has some. */
+function createAddressLookup(spec: VmiSpec, known: IdentitySpec | undefined, { addresses, vmi }: IdentityDefaults) {
+  const onPodNetwork = new Set(podInterfacesOf(spec));
+  const recorded = new Map(known?.interfaces?.map((nic) => [nic.name, nic.addresses]));
+  return (name: string): { addresses?: string[] } => {
+    const [before, owned] = [recorded.get(name), addresses?.get(name)];
+    // A restore writes the record of a stopped VM, which then gets the addresses of the record at its start.
+    const found = vmi === undefined ? (before ?? owned) : (owned ?? before);
+    return found === undefined || found.length === 0 || !onPodNetwork.has(name) ? {} : { addresses: [...found] };
   };
 }
 
@@ -78,9 +101,11 @@ export function knownIdentity(world: VmWorld): IdentitySpec | undefined {
   const { uuid, serial } = vmi.spec.domain.firmware ?? {};
   const firmware = { uuid: recorded?.firmware?.uuid || uuid, serial: recorded?.firmware?.serial || serial };
   if (recorded !== undefined) return { ...recorded, firmware };
-  const interfaces = interfacesOf(vmi.spec).flatMap(({ name, macAddress }) =>
-    macAddress ? [{ name, macAddress }] : [],
-  );
+  const requested = requestedAddressesIn(vmi.metadata.annotations);
+  const interfaces = interfacesOf(vmi.spec).flatMap(({ name, macAddress }) => {
+    const addresses = requested[name]?.flatMap((text) => formatIfValid(text) ?? []);
+    return macAddress ? [{ name, macAddress, ...(addresses && { addresses }) }] : [];
+  });
   const attached = new Set(interfaces.map(({ name }) => name));
   const detached = saved?.interfaces?.filter(({ name }) => !attached.has(name)) ?? [];
   const smbios = readSmbios(vmi.metadata.annotations);
@@ -107,6 +132,28 @@ export function adoptRecord(world: VmWorld): Change[] {
   const patch = { type: 'merge', body } as const;
   const type = VIRTUAL_MACHINE_IDENTITIES;
   return [{ do: 'patch', type, name: { name, namespace }, uid, patch, reason: 'IdentityRecordAdopted', why }];
+}
+
+function formatIfValid(text: string): string | undefined {
+  const address = parseIfValid(text);
+  return address && formatIpAddress(address);
+}
+
+/** Writes the addresses that the running VM owns into the record, and changes nothing else in it. */
+export function recordAddresses(world: VmWorld): Change[] {
+  const record = ownRecord(world);
+  if (record === undefined || world.vmi === undefined) return [];
+  const addressesOf = createAddressLookup(world.vmi.spec, undefined, world);
+  const { interfaces: known = [] } = record.spec;
+  const interfaces = known.map((nic) => ({ ...nic, ...addressesOf(nic.name) }));
+  if (deepEqual(interfaces, known)) return [];
+  const { name, namespace, uid, resourceVersion } = record.metadata;
+  const patch = { type: 'merge', body: { metadata: { resourceVersion }, spec: { interfaces } } } as const;
+  const changed = interfaces.filter((nic, i) => !deepEqual(nic, known[i]));
+  const texts = changed.map(({ name: nic, addresses = [] }) => `${addresses.join(' and ')} of interface "${nic}"`);
+  const why = `Recorded the address ${texts.join(', ')}`;
+  const type = VIRTUAL_MACHINE_IDENTITIES;
+  return [{ do: 'patch', type, name: { name, namespace }, uid, patch, reason: 'IdentityChanged', why }];
 }
 
 /** Writes the MAC addresses of these interfaces into the record, and changes nothing else in it. */
@@ -144,8 +191,9 @@ export function recordIdentity(world: VmWorld): Change[] {
   const type = VIRTUAL_MACHINE_IDENTITIES;
   const { name, namespace } = vm.metadata;
   const record = ownRecord(world);
-  const { configuration, uuidAdmissionSince } = world;
-  const spec = resolveIdentity(vm, knownIdentity(world), { smbios: configuration.smbios, uuidAdmissionSince });
+  const { configuration, uuidAdmissionSince, addresses, vmi } = world;
+  const defaults = { smbios: configuration.smbios, uuidAdmissionSince, addresses, vmi };
+  const spec = resolveIdentity(vm, knownIdentity(world), defaults);
   if (record === undefined) {
     const metadata = { name, namespace, finalizers: [RECORD_FINALIZER], ownerReferences: [vmOwnerReference(vm)] };
     const object = { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };

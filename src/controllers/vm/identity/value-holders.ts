@@ -1,12 +1,15 @@
 /**
- * Finds VMs with the same firmware uuid or MAC address. Each VM reports only a few of its duplicates: those that follow
+ * Finds VMs with the same firmware uuid, MAC address or IP address. Each VM reports only a few of its duplicates: those that follow
  * it by name, with the first after the last. So a VM that is added or removed changes the report of a few others,
  * however many there are.
  */
 import { firmwareUuidOf } from '#api/identity/firmware-uuid-index.ts';
 import { macAddressesOf } from '#api/identity/mac-address-index.ts';
+import { claimedAddressesOf } from '#api/network/owned-addresses.ts';
+import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { Informer } from '#client/informer.ts';
+import { controllerUid, type KubeObject } from '#kube/meta.ts';
 import type { Source } from '#runtime/controller.ts';
 
 export interface ValueSharers {
@@ -63,6 +66,37 @@ export class ValueHolders {
   }
 }
 
+/** Wakes each VM whose record changes and, if the addresses that it claims have changed, the other VMs that share them. */
+export function addressSharerSources(
+  vms: Informer<VirtualMachine>,
+  identities: Informer<VirtualMachineIdentity>,
+  addresses: ValueHolders,
+): readonly Source[] {
+  const claimed = new Map<string, readonly string[]>();
+  const update = (key: string): string[] => {
+    const [vm, record] = [vms.get(key), identities.get(key)];
+    const own = record !== undefined && controllerUid(record) === vm?.metadata.uid ? record : undefined;
+    const after = vm === undefined ? [] : claimedTexts(vm, own);
+    const before = claimed.get(key) ?? [];
+    if (after.length === 0) claimed.delete(key);
+    else claimed.set(key, after);
+    return changeValues(addresses, key, { before, after });
+  };
+  const follow = <T extends KubeObject>(cache: Informer<T>): Source => ({
+    cache,
+    subscribe: (add) =>
+      cache.onChange((key) => {
+        for (const other of update(key)) add(other);
+      }),
+  });
+  return [follow(vms), follow(identities)];
+}
+
+/** Returns the addresses that a VM has or asks for, each once. */
+export function claimedTexts(vm: VirtualMachine, record: VirtualMachineIdentity | undefined): string[] {
+  return [...new Set(claimedAddressesOf(vm, record?.spec).map(({ address }) => address))];
+}
+
 /** The VMs with each firmware uuid and with each MAC address. */
 export interface IdentityHolders {
   readonly uuids: ValueHolders;
@@ -93,9 +127,18 @@ interface ChangedVm {
 function changeMacs(macs: ValueHolders, key: string, { old, present }: ChangedVm): string[] {
   const before = old === undefined ? [] : macAddressesOf(old);
   const after = present === undefined ? [] : macAddressesOf(present);
+  return changeValues(macs, key, { before, after });
+}
+
+interface ChangedValues {
+  readonly before: readonly string[];
+  readonly after: readonly string[];
+}
+
+function changeValues(holders: ValueHolders, key: string, { before, after }: ChangedValues): string[] {
   return [
-    ...before.filter((mac) => !after.includes(mac)).flatMap((mac) => macs.setValue(key, mac, undefined)),
-    ...after.filter((mac) => !before.includes(mac)).flatMap((mac) => macs.setValue(key, undefined, mac)),
+    ...before.filter((value) => !after.includes(value)).flatMap((value) => holders.setValue(key, value, undefined)),
+    ...after.filter((value) => !before.includes(value)).flatMap((value) => holders.setValue(key, undefined, value)),
   ];
 }
 

@@ -1,6 +1,8 @@
 /** Builds the instance of a VM that starts now, from its template, its identity and the cluster configuration. Pure. */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { SMBIOS_ANNOTATION, smbiosAnnotation } from '#api/identity/smbios-annotation.ts';
+import type { GuestNetwork } from '#api/network/guest-network.ts';
+import { requestAnnotation } from '#api/network/owned-addresses.ts';
 import { VM_FINALIZER, VM_NAME_LABEL, VMI_FINALIZER } from '#api/names.ts';
 import { type VirtualMachine, templateSpec } from '#api/virtual-machine/kind.ts';
 import { vmOwnerReference } from '#api/virtual-machine/owner.ts';
@@ -19,7 +21,7 @@ export function buildVmi(
   vm: Stored<VirtualMachine>,
   identity: IdentitySpec,
   configuration: Configuration,
-  { paused = false }: { paused?: boolean } = {},
+  { paused = false, network }: { paused?: boolean; network?: GuestNetwork | undefined } = {},
 ): VirtualMachineInstance {
   const { name, namespace, generation = 0 } = vm.metadata;
   const { labels, annotations: { [SMBIOS_ANNOTATION]: _others, ...annotations } = {} } =
@@ -35,6 +37,7 @@ export function buildVmi(
       annotations: {
         ...annotations,
         ...smbiosAnnotation(identity.smbios),
+        ...requestAnnotation(vm, identity, network),
         [VM_GENERATION_ANNOTATION]: String(generation),
       },
       ownerReferences: [vmOwnerReference(vm)],

@@ -29,7 +29,7 @@ export function planStart(world: VmWorld): Plan {
 function createInstance(world: VmWorld): Change {
   const { vm, configuration } = world;
   const identity = resolveIdentity(vm, knownIdentity(world), world);
-  const object = buildVmi(vm, identity, configuration, { paused: isPausedStartNext(world) });
+  const object = buildVmi(vm, identity, configuration, { paused: isPausedStartNext(world), network: world.network });
   const why = `Started the virtual machine by creating the new virtual machine instance ${vm.metadata.name}`;
   return { do: 'create', type: VIRTUAL_MACHINE_INSTANCES, object, why };
 }

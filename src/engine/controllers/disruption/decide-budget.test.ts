@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { decideBudget } from '#engine/controllers/disruption/decide-budget.ts';
 import type { OwnerScale } from '#engine/controllers/disruption/expected-pods.ts';
 import type { PodDisruptionBudget, BudgetStatus } from '#engine/controllers/disruption/kinds.ts';
-import { LabelledPods } from '#engine/controllers/disruption/labelled-pods.ts';
+import { LabelledPods } from '#engine/controllers/labelled-pods.ts';
 import { decideMarkedPod } from '#engine/controllers/disruption/stale-disruption.ts';
 import type { EnginePod } from '#engine/controllers/kinds.ts';
 import { aPod, type PodOptions, stored } from '#engine/controllers/scheduler/testing/builders.ts';

@@ -1,4 +1,7 @@
-/** EndpointSlice: the endpoints of a Service. Written by the owners of the endpoints; used to resolve services. */
+/**
+ * EndpointSlice: the endpoints of a Service. Written by controllers/endpoint-slice/ for Services with a selector, otherwise
+ * by the owners of the endpoints.
+ */
 import { apiType, optional, pointer, required } from '#engine/registry/kinds/api-type.ts';
 import { isIP } from 'node:net';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
@@ -7,8 +10,6 @@ import { checkImmutableValue, checkPort } from '#engine/registry/kinds/shared/fo
 import { objectReference } from '#engine/registry/kinds/core/references.ts';
 import { type FieldError, invalidValue, requiredValue, tooMany } from '#kube/field-error.ts';
 import { bool, type Infer, int32, list, map, oneOf, str } from '#kube/schema-dsl.ts';
-
-export const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 
 const endpoint = apiType('discovery.v1.Endpoint', 'A logical backend of a service.', {
   addresses: required(1, list(str(), { set: true }), 'Addresses of the endpoint. Clients may use any of them.'),
@@ -65,7 +66,7 @@ const endpointPort = apiType(
   },
 );
 
-const endpointSlice = apiType('discovery.v1.EndpointSlice', 'A subset of the endpoints of a service.', {
+export const endpointSlice = apiType('discovery.v1.EndpointSlice', 'A subset of the endpoints of a service.', {
   addressType: required(4, oneOf(['FQDN', 'IPv4', 'IPv6']), 'Type of the addresses: IPv4, IPv6 or FQDN.'),
   endpoints: required(2, list(endpoint, { atomic: true }), 'Endpoints of the slice.'),
   ports: optional(3, list(endpointPort, { atomic: true }), 'Network ports that each endpoint exposes.', {

@@ -7,6 +7,7 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 import type { Layout } from '#node/definition/addresses/layout.ts';
 import type { UnplacedDevice } from '#node/definition/addresses/unplaced-device.ts';
+import { defineAttachment, type NetworkFacts } from '#node/definition/devices/attachment.ts';
 import { checkDeviceNames } from '#node/definition/devices/device-name.ts';
 import type { Device, DomainDefinition, InterfaceBackend, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 
@@ -28,6 +29,8 @@ interface InterfaceContext {
   readonly layout: Layout;
   /** The number of queues of interfaces that support several. */
   readonly queues?: number | undefined;
+  /** The networks of the instance on this node; undefined if guests have no namespaces here. */
+  readonly network?: NetworkFacts | undefined;
 }
 
 /** Defines the interfaces that are in the guest. Absent ones only keep their place. */
@@ -54,7 +57,7 @@ export function defineInterface(
   item: Interface,
   field: string,
   networks: readonly Network[],
-  { ownerUid, layout, queues }: InterfaceContext,
+  { ownerUid, layout, queues, network: facts }: InterfaceContext,
   problems: FieldError[],
 ): UnplacedDevice<InterfaceDevice> {
   const network = networks.find(({ name }) => name === item.name);
@@ -63,7 +66,7 @@ export function defineInterface(
     const detail = `an interface of the model ${model} is on the root bus, where its address cannot be chosen`;
     problems.push(forbiddenField(`${field}.pciAddress`, detail));
   }
-  const backend = defineBackend(item, network, field, problems);
+  const backend = defineBackend(item, network, { networks, facts }, field, problems);
   const device: InterfaceDevice = {
     type: 'interface',
     id: `nic-${item.name}`,
@@ -71,7 +74,7 @@ export function defineInterface(
     model,
     macAddress: parseMac(item, ownerUid, field, problems),
     backend,
-    ...(queues !== undefined && model === 'virtio' && backend.type === 'bridge' && { queues }),
+    ...(queues !== undefined && model === 'virtio' && backend.type !== 'user' && { queues }),
     ...(item.acpiIndex !== undefined && { acpiIndex: item.acpiIndex }),
     ...(item.state === 'down' && { link: 'down' }),
     ...(item.bootOrder !== undefined && { bootOrder: item.bootOrder }),
@@ -90,11 +93,13 @@ function parseMac({ name, macAddress }: Interface, ownerUid: string, field: stri
 }
 
 function defineBackend(
-  { name, masquerade, bridge }: Interface,
+  item: Interface,
   network: Network | undefined,
+  context: { readonly networks: readonly Network[]; readonly facts: NetworkFacts | undefined },
   field: string,
   problems: FieldError[],
 ): InterfaceBackend {
+  const { name, masquerade, bridge } = item;
   const user: InterfaceBackend = { type: 'user' };
   if (network === undefined) {
     problems.push(invalidValue(`${field}.name`, name, 'there is no network of this name'));
@@ -103,11 +108,15 @@ function defineBackend(
   if (masquerade !== undefined && bridge !== undefined) {
     problems.push(forbiddenField(`${field}.bridge`, 'may not be set together with masquerade'));
   }
+  if (masquerade !== undefined && network.multus !== undefined) {
+    problems.push(forbiddenField(`${field}.masquerade`, 'needs the pod network'));
+  }
+  const { facts, networks } = context;
+  if (facts !== undefined) return defineAttachment(item, network, { networks, facts }, field, problems) ?? user;
   if (network.multus === undefined) {
-    if (bridge !== undefined) problems.push(forbiddenField(`${field}.bridge`, 'needs a multus network'));
+    if (bridge !== undefined) problems.push(forbiddenField(`${field}.bridge`, 'needs a network namespace, and root'));
     return user;
   }
-  if (masquerade !== undefined) problems.push(forbiddenField(`${field}.masquerade`, 'needs the pod network'));
   const { networkName } = network.multus;
   if (!BRIDGE.test(networkName)) {
     problems.push(invalidValue('spec.networks', networkName, `is not a valid name of a bridge (network "${name}")`));
@@ -121,7 +130,7 @@ export function checkInterfaceRoom({ id, model }: InterfaceDevice, { devices }: 
   return model === 'e1000e' && others.length >= MAX_E1000E ? NO_ROOM : undefined;
 }
 
-/** Returns the number of queues of a virtio interface on a bridge; undefined means one. */
+/** Returns the number of queues of a virtio interface that is not in user mode; undefined means one. */
 export function interfaceQueues({ domain }: VmiSpec): number | undefined {
   const count = vcpusOf(domain);
   return domain.devices?.networkInterfaceMultiqueue === true && count > 1 ? count : undefined;
@@ -134,5 +143,5 @@ export function noteSingleQueues(spec: VmiSpec, devices: readonly Device[]): str
     device.type === 'interface' && device.queues === undefined ? [device.name] : [],
   );
   if (names.length === 0) return [];
-  return [`Only one queue for ${names.join(', ')}: multiple queues need a virtio interface on a bridge.`];
+  return [`Only one queue for ${names.join(', ')}: multiple queues need a virtio interface that is not in user mode.`];
 }

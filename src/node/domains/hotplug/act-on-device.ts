@@ -1,5 +1,6 @@
 /** Carries out the actions of decide-hotplug.ts: one step for one device. Expected failures are noted and reported. */
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
 import type { DomainActionParts } from '#node/domains/domain-action-parts.ts';
@@ -23,7 +24,7 @@ export async function actOnDevice(
   const { volumes, hotplugNotes } = parts;
   switch (step) {
     case 'plug':
-      return await plug(id, device, vmi, parts);
+      return await plug(id, device, vmi, { ...parts, pod: world.pod });
     case 'unplug':
       return await unplug(id, device, parts);
     case 'clear':
@@ -58,7 +59,7 @@ async function plug(
   id: string,
   device: HotplugDevice,
   vmi: Stored<VirtualMachineInstance>,
-  parts: DomainActionParts,
+  parts: DomainActionParts & { readonly pod: Stored<Pod> | undefined },
 ): Promise<void> {
   const { hotplugNotes, clock, events } = parts;
   const outcome = await plugDevice(vmi, device, parts);

@@ -260,6 +260,7 @@ export class QemuDomain {
   async close(): Promise<void> {
     this.#closed = true;
     this.#connection.close();
+    this.migration.close();
     await this.#ending?.catch(() => undefined);
     this.display.close();
     await this.channels.close();
@@ -399,6 +400,7 @@ export class QemuDomain {
   async #cleanUp(ended: EndedState): Promise<void> {
     const { swtpm, dir } = this.#parts;
     this.#connection.close();
+    this.migration.close();
     await this.channels.finish(LAST_OUTPUT_MS);
     if (swtpm !== undefined && !(await swtpm.waitForExit(SWTPM_MS))) await swtpm.kill('SIGKILL');
     // A hotplug of an interface may still be running.

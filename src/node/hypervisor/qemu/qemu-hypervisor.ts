@@ -7,7 +7,13 @@ import type { Clock } from '#lib/clock.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { Log } from '#lib/log.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/hardware/domain-definition.ts';
-import { HypervisorError, type CopyState, type DiskCopy, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import {
+  HypervisorError,
+  type CopyState,
+  type CreateOptions,
+  type DiskCopy,
+  type Hypervisor,
+} from '#node/hypervisor/hypervisor.ts';
 import type { Capabilities } from '#node/hardware/capabilities.ts';
 import type {
   IncomingMigration,
@@ -102,12 +108,12 @@ class QemuHypervisor implements Hypervisor {
 
   async create(
     definition: DomainDefinition,
-    { paused = false, signal }: { paused?: boolean; signal?: AbortSignal } = {},
+    { paused = false, networkNamespace, signal }: CreateOptions = {},
   ): Promise<void> {
     const { id } = definition;
     if (this.#domains.has(id)) return;
     const onReady = async (domain: QemuDomain) => (paused ? undefined : domain.resume());
-    await (this.#starting.get(id) ?? this.#start(definition, { paused, signal, onReady }));
+    await (this.#starting.get(id) ?? this.#start(definition, { paused, networkNamespace, signal, onReady }));
   }
 
   async pause(id: string): Promise<void> {
@@ -252,7 +258,7 @@ class QemuHypervisor implements Hypervisor {
   async receive(
     definition: DomainDefinition,
     incoming: IncomingMigration,
-    { signal }: { signal?: AbortSignal },
+    { networkNamespace, signal }: { networkNamespace?: string; signal?: AbortSignal },
   ): Promise<MigrationEndpoint> {
     const { id, name } = definition;
     if (this.#domains.has(id) || this.#starting.has(id)) {
@@ -262,7 +268,7 @@ class QemuHypervisor implements Hypervisor {
     const onReady = async ({ migration }: QemuDomain) => {
       endpoint = await migration.openEndpoint(incoming);
     };
-    await this.#start(definition, { paused: incoming.paused, incoming, signal, onReady });
+    await this.#start(definition, { paused: incoming.paused, incoming, networkNamespace, signal, onReady });
     invariant(endpoint !== undefined, 'a waiting guest has an endpoint');
     return endpoint;
   }

@@ -45,6 +45,8 @@ export interface StartOptions {
   readonly paused: boolean;
   /** Set if the domain waits for a guest from another node. */
   readonly incoming?: IncomingMigration;
+  /** The path of the network namespace of the sandbox; undefined: that of the host. */
+  readonly networkNamespace?: string | undefined;
   /** Called once QEMU can be used; the guest has not run yet. */
   readonly onReady: (domain: QemuDomain) => Promise<void>;
   readonly signal: AbortSignal | undefined;
@@ -77,7 +79,7 @@ async function start(
   dir: DomainDir,
   definition: DomainDefinition,
   context: QemuContext,
-  { paused, signal, onChange, incoming, onReady }: StartOptions,
+  { paused, signal, onChange, incoming, networkNamespace, onReady }: StartOptions,
   undo: (() => Promise<void>)[],
 ): Promise<QemuDomain> {
   signal?.throwIfAborted();
@@ -113,7 +115,7 @@ async function start(
   }
   signal?.throwIfAborted();
   if (sandboxes !== undefined) undo.push(() => sandboxes.remove(dir.id));
-  const qemu = await startQemu(dir, definition, { firmware, persistent, lock, incoming }, context);
+  const qemu = await startQemu(dir, definition, { firmware, persistent, lock, incoming, networkNamespace }, context);
   killOnUndo(qemu);
 
   const startedAtMs = incoming?.startedAtMs ?? context.clock.now();
@@ -137,6 +139,7 @@ interface QemuFiles {
   readonly persistent: PersistentState;
   readonly lock: FileHandle | undefined;
   readonly incoming: IncomingMigration | undefined;
+  readonly networkNamespace: string | undefined;
 }
 
 async function startQemu(
@@ -188,6 +191,7 @@ async function startSandboxed(
       files: [...ownFiles(dir, definition, { ...files, binaries: [qemuBinary, swtpmBinary] }), ...disks],
       limits: sandboxLimits(definition, accelerator),
       needsKvm: accelerator === 'kvm',
+      networkNamespace: files.networkNamespace,
       logFd,
       fds: [...(swtpmLog === undefined ? [] : [swtpmLog.fd]), ...lockFds(files)],
     });

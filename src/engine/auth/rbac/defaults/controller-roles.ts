@@ -17,6 +17,7 @@ import {
 } from '#engine/auth/rbac/defaults/build-policy.ts';
 
 const ADMISSION = 'admissionregistration.k8s.io';
+const DISCOVERY = 'discovery.k8s.io';
 const DEFINITIONS = 'apiextensions.k8s.io';
 const REGISTRATION = 'apiregistration.k8s.io';
 const CHANGE = ['patch', 'update'] as const;
@@ -57,6 +58,16 @@ const RULES: Readonly<Record<string, readonly RbacRule[]>> = {
     resourceRule(DEFAULT_READ_VERBS, CORE_GROUP, 'pods'),
     resourceRule(CHANGE, CORE_GROUP, 'pods/status'),
     resourceRule(['get'], '*', '*/scale'),
+  ],
+  'endpointslice-controller': [
+    resourceRule(DEFAULT_READ_VERBS, CORE_GROUP, 'nodes', 'pods', 'services'),
+    // Setting an owner reference that blocks its deletion needs this.
+    resourceRule(['update'], CORE_GROUP, 'services/finalizers'),
+    resourceRule([...DEFAULT_READ_VERBS, ...CHANGE, 'create', 'delete'], DISCOVERY, 'endpointslices'),
+  ],
+  'service-controller': [
+    resourceRule(DEFAULT_READ_VERBS, CORE_GROUP, 'nodes', 'services'),
+    resourceRule(CHANGE, CORE_GROUP, 'services/status'),
   ],
   'persistent-volume-binder': [
     resourceRule([...DEFAULT_READ_VERBS, ...CHANGE], CORE_GROUP, 'persistentvolumes', 'persistentvolumeclaims'),

@@ -92,6 +92,8 @@ export const SYSTEM_ROLES: readonly RbacClusterRole[] = [
       'services',
     ),
     resourceRule(['get'], CORE_GROUP, 'persistentvolumes'),
+    // A node agent routes Services, as kube-proxy does elsewhere.
+    resourceRule(DEFAULT_READ_VERBS, 'discovery.k8s.io', 'endpointslices'),
     resourceRule(['create', 'patch', 'update'], CORE_GROUP, 'nodes'),
     resourceRule(['patch', 'update'], CORE_GROUP, 'nodes/status', 'pods/status'),
     resourceRule(['create', 'delete'], CORE_GROUP, 'pods'),

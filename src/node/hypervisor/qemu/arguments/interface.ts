@@ -36,7 +36,7 @@ export function netdevName({ name }: InterfaceDevice): string {
 export function interfaceNetdev(nic: InterfaceDevice, tapOf: QemuHost['tapOf']): NetdevOptions {
   const id = netdevName(nic);
   if (nic.backend.type === 'user') return { type: 'user', id };
-  const ifname = tapOf(nic.id);
+  const ifname = nic.backend.type === 'pod' ? nic.backend.tap : tapOf(nic.id);
   // The kernel would truncate a longer name and use another device.
   invariant(ifname.length > 0 && ifname.length <= 15, `${ifname} is a name of a tap device`);
   return { type: 'tap', id, ifname, script: 'no', downscript: 'no', vhost: false, ...queuesOf(nic) };

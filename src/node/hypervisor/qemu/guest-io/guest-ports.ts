@@ -6,12 +6,11 @@
  *   hostfwd_add port 0 ─► read the chosen port (info usernet) ─► connect ─► wait until the guest accepts (info usernet)
  *                                                                              ─► hostfwd_remove
  */
-import { createSocket } from 'node:dgram';
-import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { Duplex } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
 import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
+import { openDatagramStream } from '#node/hypervisor/datagram-stream.ts';
 import type { GuestPort, OpenPortOptions } from '#node/hypervisor/guest-access.ts';
 import { HypervisorError, portNoAnswerError, portRefusedError } from '#node/hypervisor/hypervisor.ts';
 import { netdevName } from '#node/hypervisor/qemu/arguments/interface.ts';
@@ -70,7 +69,7 @@ export class GuestPorts {
     };
     const opened =
       wanted.protocol === 'udp'
-        ? openDatagramStream(host)
+        ? openDatagramStream(LOOPBACK, host)
         : this.#waitUntilAccepted(host, wanted, { timeoutMs, signal });
     let stream: Duplex;
     try {
@@ -210,31 +209,3 @@ function releaseSocket(socket: Socket, onReadable: () => void): Socket {
   socket.removeListener('readable', onReadable);
   return socket;
 }
-
-async function openDatagramStream(port: number): Promise<Duplex> {
-  const socket = createSocket('udp4');
-  const connected = once(socket, 'connect');
-  socket.connect(port, LOOPBACK);
-  try {
-    await connected;
-  } catch (error) {
-    socket.close();
-    throw error;
-  }
-  const stream = new Duplex({
-    readableObjectMode: true,
-    read: () => undefined,
-    write: (chunk: Buffer, _encoding, done) => socket.send(chunk, (error) => done(error)),
-    destroy: (error, done) => {
-      socket.close();
-      done(error);
-    },
-  });
-  // Unread datagrams are dropped, as usual for UDP.
-  socket.on('message', (message) => stream.readableLength < MAX_DATAGRAMS && stream.push(message));
-  socket.on('error', (error) => stream.destroy(error));
-  stream.on('error', () => undefined);
-  return stream;
-}
-
-const MAX_DATAGRAMS = 256;

@@ -8,7 +8,7 @@ import { isPausedByMigration } from '#node/hypervisor/qemu/migration/migration-r
 import { clearMirrors } from '#node/hypervisor/qemu/disks/mirror.ts';
 import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import { parseRunState } from '#node/hypervisor/qemu/monitor/run-state.ts';
-import type { GuestMigrationContext } from '#node/hypervisor/qemu/migration/send.ts';
+import type { GuestMigrationContext } from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
 
 const CANCEL_MS = 30_000;
 const POLL_INTERVAL_MS = 50;

@@ -20,19 +20,16 @@ import type { MigrationRecord, SourceRecord, TargetRecord } from '#node/hypervis
 import type { QmpClient, QmpEvent } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import { closeEndpoint, openEndpoint, storeGuest } from '#node/hypervisor/qemu/migration/receive.ts';
 import { parseRunState } from '#node/hypervisor/qemu/monitor/run-state.ts';
-import {
-  releaseEndpoint,
-  sendGuest,
-  finishSend,
-  type GuestMigrationContext,
-} from '#node/hypervisor/qemu/migration/send.ts';
+import { releaseEndpoint, sendGuest, finishSend } from '#node/hypervisor/qemu/migration/send.ts';
+import type { GuestMigrationContext } from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
+import { closeRelays } from '#node/hypervisor/qemu/migration/relay.ts';
 import { resumeAfterMigration, abortSend } from '#node/hypervisor/qemu/migration/abort-send.ts';
 
 const EVENTS: ReadonlySet<string> = new Set(['MIGRATION', 'JOB_STATUS_CHANGE', 'BLOCK_JOB_READY', 'STOP']);
 
 const PAUSED_SINCE_ABORT = 'the guest is paused since an aborted migration; resume it before the next migration';
 
-interface GuestMigrationParts extends Omit<GuestMigrationContext, 'events'> {
+interface GuestMigrationParts extends Omit<GuestMigrationContext, 'events' | 'relays'> {
   readonly definition: () => DomainDefinition;
   readonly record: () => MigrationRecord | undefined;
   /** The record is on disk when it resolves. */
@@ -61,11 +58,16 @@ export class GuestMigration {
   constructor(parts: GuestMigrationParts) {
     this.#parts = parts;
     const { clock, dir, user, files } = parts;
-    this.#context = { clock, dir, user, files, events: new EventSignal() };
+    this.#context = { clock, dir, user, files, events: new EventSignal(), relays: [] };
   }
 
   onEvent({ name }: QmpEvent): void {
     if (EVENTS.has(name)) this.#context.events.notify();
+  }
+
+  /** Ends the relays of this process. */
+  close(): void {
+    closeRelays(this.#context.relays);
   }
 
   /** Throws while the guest migrates or is on another node: nothing about it may change then. */
@@ -98,6 +100,7 @@ export class GuestMigration {
         await sendGuest(qmp, this.#context, outgoing, options);
       } finally {
         // Existing connections are not affected.
+        for (const relay of this.#context.relays) relay.stopListening();
         await releaseEndpoint(files, [endpoint.memory, endpoint.disks]).catch(() => undefined);
       }
     });
@@ -126,6 +129,7 @@ export class GuestMigration {
   async leave(): Promise<void> {
     const record = this.#sourceRecord('leave', ['migrated', 'left']);
     await this.#parts.quit();
+    this.close();
     if (record.step !== 'left') await this.#write(record, { ...record, step: 'left' });
   }
 
@@ -138,6 +142,7 @@ export class GuestMigration {
     const aborted: SourceRecord = { ...record, step: 'aborted' };
     if (this.#mayBeMigrated) await this.#write(record, aborted);
     this.#mayBeMigrated = false;
+    closeRelays(this.#context.relays);
     if (!hasEnded()) {
       await withQmp('abort the migration of', (qmp) => abortSend(qmp, this.#context, record));
     }

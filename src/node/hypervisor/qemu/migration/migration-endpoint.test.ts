@@ -34,17 +34,17 @@ for (const text of ['', 'exec:id', 'unix:relative', 'tcp:host', 'tcp:a,b:1', 'fd
 test('listens on the first free port', async () => {
   const tried: string[] = [];
   const address = await listenOnFreePort('127.0.0.1', async (at) => {
-    tried.push(formatEndpointAddress(at));
-    if (tried.length < 3) throw new Error('Failed to find an available port: Address already in use');
+    tried.push(`${at.host}:${at.port}`);
+    if (tried.length < 3) throw Object.assign(new Error('in use'), { code: 'EADDRINUSE' });
   });
   assert.equal(formatEndpointAddress(address), 'tcp:127.0.0.1:49154');
-  assert.deepEqual(tried, ['tcp:127.0.0.1:49152', 'tcp:127.0.0.1:49153', 'tcp:127.0.0.1:49154']);
+  assert.deepEqual(tried, ['127.0.0.1:49152', '127.0.0.1:49153', '127.0.0.1:49154']);
 });
 
 test('reports other errors, and that all ports are in use', async () => {
   const refused = async () => Promise.reject(new Error('Permission denied'));
   await assert.rejects(listenOnFreePort('h', refused), /Permission denied/);
-  const inUse = async () => Promise.reject(new Error('Address already in use'));
+  const inUse = async () => Promise.reject(Object.assign(new Error('in use'), { code: 'EADDRINUSE' }));
   await assert.rejects(
     listenOnFreePort('h', inUse),
     /no migration port is free on h: all of 49152 to 49407 are in use/,
@@ -82,7 +82,12 @@ test('keeps the key only as long as QEMU reads it, for QEMU’s user alone', () 
 
 test('returns a socket path relative to QEMU’s working directory', () =>
   withTarget(async ({ dir, path }) => {
-    const address = await reachableAddress({ type: 'unix', path }, { dir, files: ownUserAccess });
+    const address = await reachableAddress({ type: 'unix', path }, 'disks', {
+      user: undefined,
+      relays: [],
+      dir,
+      files: ownUserAccess,
+    });
     assert.deepEqual(address, { type: 'unix', path: '../../there/a-uid/run/disks.sock' });
     assert.deepEqual(await readdir(dir.run), []);
   }));
@@ -90,7 +95,12 @@ test('returns a socket path relative to QEMU’s working directory', () =>
 test('links a socket for a QEMU of an earlier version', { skip: process.getuid?.() !== 0 && 'requires root' }, () =>
   withTarget(async ({ dir, path }) => {
     const files = linkAccess({ user: { uid: 64_055, gid: 64_055 }, run: dir.run, targetUid: 0 });
-    const address = await reachableAddress({ type: 'unix', path }, { dir, files });
+    const address = await reachableAddress({ type: 'unix', path }, 'disks', {
+      user: undefined,
+      relays: [],
+      dir,
+      files,
+    });
     assert.deepEqual(address, { type: 'unix', path: 'to-disks.sock' });
     const linked = await stat(join(dir.run, 'to-disks.sock'));
     assert.deepEqual([linked.ino, linked.uid], [(await stat(path)).ino, 64_055]);
@@ -103,7 +113,10 @@ test('refuses a socket path that is too long', () =>
   withTarget(
     async ({ dir, path }) => {
       const files: FileAccess = { ...ownUserAccess, socketPathOf: async () => path };
-      await assert.rejects(reachableAddress({ type: 'unix', path }, { dir, files }), /longer than 107 bytes/);
+      await assert.rejects(
+        reachableAddress({ type: 'unix', path }, 'disks', { user: undefined, relays: [], dir, files }),
+        /longer than 107 bytes/,
+      );
     },
     { below: 'd'.repeat(120) },
   ));
@@ -111,7 +124,10 @@ test('refuses a socket path that is too long', () =>
 test('a target node cannot name a file of this machine that is not its socket', () =>
   withTarget(async ({ root, dir, path }) => {
     const refuses = (path: string, reason: RegExp, files = ownUserAccess) =>
-      assert.rejects(reachableAddress({ type: 'unix', path }, { dir, files }), reason);
+      assert.rejects(
+        reachableAddress({ type: 'unix', path }, 'disks', { user: undefined, relays: [], dir, files }),
+        reason,
+      );
     await refuses('/etc/shadow', /"\/etc\/shadow" is not the socket of a migration/);
     await refuses(path.replace('a-uid', 'b-uid'), /is not the socket of a migration/);
     const file = join(dir.run, 'migration.sock');

@@ -3,7 +3,8 @@
  * key.
  *
  *   unix:<absolute path>     both QEMUs run as the same user, and only that user can use the target's socket
- *   tcp:<host>:<port>        TLS with a key that is created for this migration and known only to its two ends
+ *   tcp:<host>:<port>        a port of the target's agent (relay.ts); TLS between the QEMUs, with a key that is created for
+ *                            this migration and known only to its two ends
  */
 import { getDiffieHellman } from 'node:crypto';
 import { mkdir, open, readdir, rm } from 'node:fs/promises';
@@ -14,7 +15,18 @@ import { DISKS_SOCKET, MIGRATION_SOCKET, type DomainDir } from '#node/hypervisor
 import type { ProcessUser } from '#node/hardware/guest-user.ts';
 import { ignoreRefusal } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
 import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
+import { relayFromSocket, type Relay } from '#node/hypervisor/qemu/migration/relay.ts';
+import type { WaitContext } from '#node/hypervisor/qemu/monitor/event-signal.ts';
 import type { FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
+
+/** The parts of a domain that the commands of a migration need. */
+export interface GuestMigrationContext extends WaitContext {
+  readonly dir: DomainDir;
+  readonly user: ProcessUser | undefined;
+  readonly files: FileAccess;
+  /** The relays of the current migration, if it crosses hosts. */
+  readonly relays: Relay[];
+}
 
 export type EndpointAddress =
   | { readonly type: 'unix'; readonly path: string }
@@ -122,18 +134,17 @@ function diffieHellmanPem(): string {
   return ['-----BEGIN DH PARAMETERS-----', ...lines, '-----END DH PARAMETERS-----', ''].join('\n');
 }
 
-/** Listens on the first free port. `listen` rejects if a port is in use. */
+/** Listens on the first free port. `listen` rejects with EADDRINUSE if a port is in use. */
 export async function listenOnFreePort(
   host: string,
-  listen: (address: EndpointAddress) => Promise<unknown>,
+  listen: (address: { readonly host: string; readonly port: number }) => Promise<unknown>,
 ): Promise<EndpointAddress> {
-  for (let i = 0; i < PORTS; i++) {
-    const address: EndpointAddress = { type: 'inet', host, port: String(FIRST_PORT + i) };
+  for (let port = FIRST_PORT; port < FIRST_PORT + PORTS; port++) {
     try {
-      await listen(address);
-      return address;
+      await listen({ host, port });
+      return { type: 'inet', host, port: String(port) };
     } catch (error) {
-      if (!/in use|available port/i.test((error as Error).message)) throw error;
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
     }
   }
   throw new HypervisorError(
@@ -143,13 +154,19 @@ export async function listenOnFreePort(
 
 /**
  * Returns the address as the source's QEMU can open it. A socket becomes accessible to it, by a path relative to its
- * working directory, because socket paths are short.
+ * working directory, because socket paths are short. A port of another host is reached through a relay.
  */
 export async function reachableAddress(
   address: EndpointAddress,
-  { dir, files }: { dir: DomainDir; files: FileAccess },
+  name: 'memory' | 'disks',
+  { dir, user, files, relays }: Pick<GuestMigrationContext, 'dir' | 'user' | 'files' | 'relays'>,
 ): Promise<EndpointAddress> {
-  if (address.type === 'inet') return address;
+  if (address.type === 'inet') {
+    const socket = `to-${name}.sock`;
+    const to = { host: address.host, port: Number(address.port) };
+    relays.push(await relayFromSocket(dir, { name: socket, user }, to));
+    return { type: 'unix', path: socket };
+  }
   if (!isSocketOf(dir.id, address.path))
     throw new HypervisorError(`"${address.path}" is not the socket of a migration`, { permanent: true });
   const path = await files.socketPathOf(socketAccessName(address), address.path);

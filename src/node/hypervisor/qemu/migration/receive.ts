@@ -18,12 +18,13 @@ import {
   uninstallKey,
   newSecret,
   type EndpointAddress,
+  type GuestMigrationContext,
 } from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
 import { DISKS_SOCKET, MIGRATION_SOCKET, type DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import { syncFile, syncPersistentState, writeNvram } from '#node/hypervisor/qemu/state/move-state.ts';
 import { waitUntilCompleted } from '#node/hypervisor/qemu/migration/migrate-status.ts';
 import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
-import type { GuestMigrationContext } from '#node/hypervisor/qemu/migration/send.ts';
+import { closeRelays, relayFromPort } from '#node/hypervisor/qemu/migration/relay.ts';
 
 const COMPLETE_MS = 60_000;
 
@@ -34,15 +35,18 @@ export async function openEndpoint(
   definition: DomainDefinition,
   { disks, transport }: IncomingMigration,
 ): Promise<MigrationEndpoint> {
-  const { dir, user } = context;
+  const { dir, user, relays } = context;
   const isNetwork = transport.type === 'network';
   const capabilities = ['events', 'late-block-activate'].map((capability) => ({ capability, state: true }));
   await qmp.execute('migrate-set-capabilities', { capabilities });
   const secret = isNetwork ? newSecret() : undefined;
   const tlsCreds = secret === undefined ? undefined : await installKey(qmp, secret, { dir, user, endpoint: 'server' });
   if (tlsCreds !== undefined) await qmp.execute('migrate-set-parameters', { 'tls-creds': tlsCreds });
-  const listenAt = (socket: string, listen: (address: EndpointAddress) => Promise<unknown>) =>
-    transport.type === 'network' ? listenOnFreePort(transport.host, listen) : listenOnSocket(dir, socket, listen);
+  const listenAt = async (socket: string, listen: (address: EndpointAddress) => Promise<unknown>) => {
+    const local = await listenOnSocket(dir, socket, listen);
+    if (transport.type === 'local') return local;
+    return await listenOnFreePort(transport.host, async (at) => relays.push(await relayFromPort(at, dir, socket)));
+  };
 
   const memory = await listenAt(MIGRATION_SOCKET, (address) =>
     qmp.execute('migrate-incoming', { uri: formatEndpointAddress(address) }),
@@ -122,7 +126,8 @@ async function closeExports(qmp: QmpClient, disks: readonly MovingDisk[]): Promi
 }
 
 /** Removes what is not needed once the guest has arrived. */
-export async function closeEndpoint(qmp: QmpClient, { dir }: GuestMigrationContext): Promise<void> {
+export async function closeEndpoint(qmp: QmpClient, { dir, relays }: GuestMigrationContext): Promise<void> {
+  closeRelays(relays);
   await uninstallKey(qmp, dir);
   for (const name of [MIGRATION_SOCKET, DISKS_SOCKET]) await rm(join(dir.run, name), { force: true });
 }

@@ -4,7 +4,7 @@
  */
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { MovingDisk, OutgoingMigration, SendOptions, SendProgress } from '#node/hypervisor/migration.ts';
-import { pollOnEvents, type WaitContext } from '#node/hypervisor/qemu/monitor/event-signal.ts';
+import { pollOnEvents } from '#node/hypervisor/qemu/monitor/event-signal.ts';
 import { readBlockJobs, type JobInfo } from '#node/hypervisor/qemu/disks/copy-jobs.ts';
 import {
   installKey,
@@ -13,8 +13,8 @@ import {
   reachableAddress,
   parseEndpointAddress,
   type EndpointAddress,
+  type GuestMigrationContext,
 } from '#node/hypervisor/qemu/migration/migration-endpoint.ts';
-import type { DomainDir } from '#node/hypervisor/qemu/record/domain-dir.ts';
 import { isMirrorName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
 import {
   checkMigrationInfo,
@@ -23,7 +23,6 @@ import {
   type MigrationInfo,
 } from '#node/hypervisor/qemu/migration/migrate-status.ts';
 import { areReady, finishMirrors, startMirrors } from '#node/hypervisor/qemu/disks/mirror.ts';
-import type { ProcessUser } from '#node/hardware/guest-user.ts';
 import type { QmpClient } from '#node/hypervisor/qemu/monitor/qmp.ts';
 import type { FileAccess } from '#node/hypervisor/qemu/process/file-access.ts';
 
@@ -33,12 +32,6 @@ const DOWNTIME_MS = 300;
 /** The caller limits the duration with its signal. */
 const NO_LIMIT_MS = Number.POSITIVE_INFINITY;
 const BYTES_PER_MEGABIT = 125_000;
-
-export interface GuestMigrationContext extends WaitContext {
-  readonly dir: DomainDir;
-  readonly user: ProcessUser | undefined;
-  readonly files: FileAccess;
-}
 
 /** Sends the guest until it is paused for the switchover. After a failure, abort-send.ts cleans up. */
 export async function sendGuest(
@@ -59,12 +52,12 @@ export async function sendGuest(
   await prepareToSend(qmp, { tlsCreds, bytesPerSecond, autoConverge });
   if (disks.length > 0) {
     if (nbd === undefined) throw new HypervisorError('the target has no endpoint for disks');
-    const server = await reachableAddress(nbd, context);
+    const server = await reachableAddress(nbd, 'disks', context);
     await startMirrors(qmp, disks, { server, tlsCreds }, { bytesPerSecond });
     await followProgress(qmp, context, disks, options, ({ jobs }) => areReady(jobs, disks));
   }
   signal.throwIfAborted();
-  await qmp.execute('migrate', { uri: formatEndpointAddress(await reachableAddress(memory, context)) });
+  await qmp.execute('migrate', { uri: formatEndpointAddress(await reachableAddress(memory, 'memory', context)) });
   await followProgress(qmp, context, disks, options, ({ info, jobs }) => {
     checkMigrationInfo(info);
     areReady(jobs, disks);

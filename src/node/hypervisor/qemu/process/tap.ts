@@ -4,7 +4,6 @@
  */
 import { createHash } from 'node:crypto';
 import type { Log } from '#lib/log.ts';
-import { pathExists } from '#lib/path-exists.ts';
 import type { DomainDefinition, InterfaceDevice } from '#node/hardware/domain-definition.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { ProcessUser } from '#node/hardware/guest-user.ts';
@@ -39,7 +38,7 @@ function queuesOf({ queues }: InterfaceDevice): Pick<Tap, 'queues'> {
 
 /** Creates the tap device; replaces one that was left over. */
 export async function addTap({ name, bridge, queues }: Tap, user: ProcessUser | undefined): Promise<void> {
-  const found = NAME.test(bridge) && (await pathExists(`/sys/class/net/${bridge}/bridge`));
+  const found = NAME.test(bridge) && (await hasDevice(bridge, 'bridge'));
   if (!found) throw new HypervisorError(`this node has no bridge "${bridge}"`);
   await removeTap(name);
   const owner = user === undefined ? [] : ['user', String(user.uid)];
@@ -61,9 +60,15 @@ export async function addTap({ name, bridge, queues }: Tap, user: ProcessUser | 
   }
 }
 
+/** Asks `ip`, because /sys may show the devices of another network namespace. */
+async function hasDevice(name: string, kind?: string): Promise<boolean> {
+  const output = await runProgram('ip', ['-json', 'link', 'show', ...(kind === undefined ? [] : ['type', kind])]);
+  return (JSON.parse(output || '[]') as { readonly ifname?: string }[]).some(({ ifname }) => ifname === name);
+}
+
 /** Does nothing if the device does not exist. */
 export async function removeTap(name: string): Promise<void> {
-  if (await pathExists(`/sys/class/net/${name}`)) await runProgram('ip', ['link', 'delete', 'dev', name]);
+  if (await hasDevice(name)) await runProgram('ip', ['link', 'delete', 'dev', name]);
 }
 
 /** Removes the tap devices of an ended domain. A failure must not keep the domain, so it is only logged. */

@@ -46,6 +46,8 @@ interface SandboxStart {
   readonly files: readonly VisibleFile[];
   readonly limits: SandboxLimits;
   readonly needsKvm: boolean;
+  /** The path of a network namespace; undefined: that of the host. */
+  readonly networkNamespace: string | undefined;
   /** Receives standard output and standard error. */
   readonly logFd: number;
   /** Descriptors that become 3, 4 ... in the sandbox. */
@@ -120,7 +122,7 @@ export class Sandboxes {
     throw new HypervisorError(`the sandbox could not be created: ${text || `runc exited with code ${code}`}`);
   }
 
-  async #config(dir: DomainDir, { command, files, limits, needsKvm }: SandboxStart): Promise<object> {
+  async #config(dir: DomainDir, { command, files, limits, needsKvm, networkNamespace }: SandboxStart): Promise<object> {
     const visible: VisibleFile[] = [];
     for (const path of SYSTEM_FILES) if (await pathExists(path)) visible.push({ path, readonly: true });
     for (const file of files) visible.push({ ...file, isBlockDevice: (await stat(file.path)).isBlockDevice() });
@@ -134,6 +136,7 @@ export class Sandboxes {
       groups: [SHARED_DISKS_GID, ...(kvmGroup === undefined ? [] : [kvmGroup])],
       files: visible,
       pluggedDir: this.#pluggedDir(dir.id),
+      networkNamespace,
       // An interface on a bridge may be plugged later. A guest can only open the taps that belong to its user.
       devices: [TUN, ...(needsKvm ? [KVM] : [])],
       cgroup: this.#cgroup(dir.id),

@@ -1,4 +1,4 @@
-/** Indexes pods by namespace and label, so that a budget need not iterate over all pods. */
+/** Indexes pods by namespace and label, so that a selector need not be compared with all pods. */
 import type { EnginePod } from '#engine/controllers/kinds.ts';
 import { type LabelRequirement, matchesLabels } from '#kube/selectors/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';

@@ -1,23 +1,30 @@
-/**
- * IP addresses as numbers. Parses and formats them as Go's netip does, with its error messages. The callers reject
- * zones.
- */
-import { quoteForMessage } from '#cel/extensions/go-quote.ts';
-
+/** IP addresses and networks as numbers. Parses and formats them as Go's netip does. */
 export interface IpAddress {
   readonly family: 4 | 6;
   readonly value: bigint;
 }
 
-/** An invalid address, with the message of Go. */
-export class IpAddressError extends Error {
-  override name = 'IpAddressError';
+/** All addresses with the same first `prefix` bits as `address`, whose other bits are zero. */
+export interface IpNetwork {
+  readonly address: IpAddress;
+  readonly prefix: number;
 }
 
-/** Units for parsing an address, in addition to its length. */
-export const PARSE_COST = 50;
-/** Units for formatting an address. */
-export const FORMAT_COST = 50;
+/** A text that is not an address. */
+export class IpAddressError extends Error {
+  override name = 'IpAddressError';
+  readonly text: string;
+  readonly problem: string;
+  /** The rest of the text at which the problem was found; '' if it concerns all of it. */
+  readonly at: string;
+
+  constructor(text: string, problem: string, at = '') {
+    super(`${JSON.stringify(text)} is not a valid IP address or network: ${problem}`);
+    this.text = text;
+    this.problem = problem;
+    this.at = at;
+  }
+}
 
 export const bitsOf = (family: 4 | 6): number => (family === 4 ? 32 : 128);
 
@@ -30,8 +37,7 @@ export function parseIpAddress(text: string): IpAddress & { zone: string } {
 }
 
 function fault(text: string, problem: string, at?: string): IpAddressError {
-  const place = at === undefined || at === '' ? '' : ` (at ${quoteForMessage(at)})`;
-  return new IpAddressError(`ParseAddr(${quoteForMessage(text)}): ${problem}${place}`);
+  return new IpAddressError(text, problem, at);
 }
 
 /** Parses four octets. `whole` is the text for the error message. */
@@ -130,4 +136,50 @@ export function formatIpAddress({ family, value }: IpAddress): string {
   const hex = groups.map((group) => group.toString(16));
   if (start < 0) return hex.join(':');
   return `${hex.slice(0, start).join(':')}::${hex.slice(start + length).join(':')}`;
+}
+
+/** Parses a network such as 10.244.0.0/16; throws IpAddressError if it is invalid or has bits after its prefix. */
+export function parseIpNetwork(text: string): IpNetwork {
+  const { address, prefix } = parseInterfaceAddress(text);
+  const network = networkOf(address, prefix);
+  if (network.address.value !== address.value) {
+    throw fault(text, `the network is ${formatIpNetwork(network)}`);
+  }
+  return network;
+}
+
+/** Parses an address with the prefix length of its network, such as 10.244.0.5/16; throws IpAddressError. */
+export function parseInterfaceAddress(text: string): { readonly address: IpAddress; readonly prefix: number } {
+  const [, head = '', bits = ''] = /^([^/]*)\/(\d{1,3})$/.exec(text) ?? [];
+  if (bits === '') throw fault(text, 'a prefix length such as /24 is missing');
+  const { family, value, zone } = parseIpAddress(head);
+  if (zone !== '') throw fault(text, 'zones are not allowed');
+  const prefix = Number(bits);
+  if (prefix > bitsOf(family)) throw fault(text, `the prefix length is at most ${bitsOf(family)}`);
+  return { address: { family, value }, prefix };
+}
+
+export function formatIpNetwork({ address, prefix }: IpNetwork): string {
+  return `${formatIpAddress(address)}/${prefix}`;
+}
+
+/** Returns the network of an address. */
+export function networkOf({ family, value }: IpAddress, prefix: number): IpNetwork {
+  const shift = BigInt(bitsOf(family) - prefix);
+  return { address: { family, value: (value >> shift) << shift }, prefix };
+}
+
+export function networkContains({ address, prefix }: IpNetwork, { family, value }: IpAddress): boolean {
+  if (family !== address.family) return false;
+  const shift = BigInt(bitsOf(family) - prefix);
+  return value >> shift === address.value >> shift;
+}
+
+export function networksOverlap(a: IpNetwork, b: IpNetwork): boolean {
+  return networkContains(a, b.address) || networkContains(b, a.address);
+}
+
+/** Returns the address at an index of a network; 0 is its first address. */
+export function addressAt({ address: { family, value } }: IpNetwork, index: bigint): IpAddress {
+  return { family, value: value + index };
 }
