@@ -28,8 +28,9 @@ import { spawnServer, openTransport, type Scope, type ServerProcess } from '#tes
 
 const NAMESPACE = 'default';
 const POLL_MS = 200;
-const FIRST_SUBNET = 64;
-const SUBNETS = 150;
+/** Above the subnet of Services, 10.96.0.0/16. */
+const FIRST_SUBNET = 100;
+const SUBNETS = 140;
 /** True if scripts/run-tests.sh has made a network namespace for the tests. Otherwise planes make no bridges. */
 export const isNetworkPrivate = process.env['SELFSAME_TEST_NETWORK'] === 'private';
 const TOKEN_FILE = 'SELFSAME_TOKEN_FILE=';
